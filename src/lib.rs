@@ -21,6 +21,11 @@
 //! - [`pull`]: a customer's copy, kept over HTTP.
 //! - [`cli`]: the command line.
 
+#[cfg(test)]
+#[macro_use]
+#[path = "../tests/cases.rs"]
+mod cases;
+
 pub mod api;
 pub mod bucket;
 pub mod cli;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use crate::model::{
     Dataset, FeedId, Filter, Id, License, ReferenceKind, References, Timestamp, Witness,
 };
-use crate::store::format::feed::FeedEntry;
+use crate::store::FeedEntry;
 use crate::store::read::feed_index::{FeedIndex, LicenseEntries};
 use crate::store::read::records::{Records, StoredRecord};
-use crate::store::{CommitPoint, Snapshot, StoreError};
+use crate::store::{CommitPoint, Result, Snapshot};
 
 /// The license does not contain the dataset.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl<'s> View<'s> {
     }
 
     /// The feed that all licenses with the same records share.
-    pub fn feed(&self) -> Result<FeedId, StoreError> {
+    pub fn feed(&self) -> Result<FeedId> {
         Snapshot::feed_of(self.license, self.dataset)
     }
 
@@ -64,7 +64,7 @@ impl<'s> View<'s> {
     }
 
     /// The witness of the license in the dataset.
-    pub fn witness(&self) -> Result<Witness, StoreError> {
+    pub fn witness(&self) -> Result<Witness> {
         self.snapshot.witness(self.license, self.dataset)
     }
 
@@ -74,22 +74,17 @@ impl<'s> View<'s> {
     }
 
     /// Whether the history contains a witness.
-    pub fn holds(&self, witness: &Witness) -> Result<bool, StoreError> {
+    pub fn holds(&self, witness: &Witness) -> Result<bool> {
         Ok(self.witness()? == *witness || self.snapshot.holds(witness.seq, &witness.lineage)?)
     }
 
     /// Finds a visible record.
-    pub fn find(&self, id: Id) -> Result<Option<&'s StoredRecord>, StoreError> {
+    pub fn find(&self, id: Id) -> Result<Option<&'s StoredRecord>> {
         self.snapshot.find_shown(self.license, self.dataset, id)
     }
 
     /// Up to `limit` visible records with ids larger than `after` that match a filter, in the order of ids.
-    pub fn list(
-        &self,
-        after: u64,
-        filter: &Filter,
-        limit: usize,
-    ) -> Result<Vec<&'s StoredRecord>, StoreError> {
+    pub fn list(&self, after: u64, filter: &Filter, limit: usize) -> Result<Vec<&'s StoredRecord>> {
         let index = self.index()?;
         let records = self.records()?;
         let first = index
@@ -129,7 +124,7 @@ impl<'s> View<'s> {
     }
 
     /// Up to `limit` entries of the feed after `seq`, oldest first.
-    pub fn feed_after(&self, seq: u64, limit: usize) -> Result<Vec<FeedRow<'s>>, StoreError> {
+    pub fn feed_after(&self, seq: u64, limit: usize) -> Result<Vec<FeedRow<'s>>> {
         // A poll without news reads nothing.
         if seq >= self.witness()?.seq {
             return Ok(Vec::new());
@@ -152,40 +147,40 @@ impl<'s> View<'s> {
         rows.collect()
     }
 
-    fn entries(&self, seq: u64) -> Result<LicenseEntries, StoreError> {
+    fn entries(&self, seq: u64) -> Result<LicenseEntries> {
         self.snapshot.entries(self.license, self.dataset, seq)
     }
 
-    fn index(&self) -> Result<Arc<FeedIndex>, StoreError> {
+    fn index(&self) -> Result<Arc<FeedIndex>> {
         self.snapshot.shared_feed(self.license, self.dataset)
     }
 
-    fn records(&self) -> Result<&'s Records, StoreError> {
+    fn records(&self) -> Result<&'s Records> {
         self.snapshot.loaded(self.dataset)
     }
 
     /// The number of visible records for each text in a field with a list of texts.
-    pub fn count_texts(&self, field: &str) -> Result<Vec<(&'s str, u64)>, StoreError> {
+    pub fn count_texts(&self, field: &str) -> Result<Vec<(&'s str, u64)>> {
         self.records()?.count_texts(self.index()?.shown(), field)
     }
 
     /// The number of visible records that link to each organization or tag.
-    pub fn count_links(&self, kind: ReferenceKind) -> Result<Vec<(Id, u64)>, StoreError> {
+    pub fn count_links(&self, kind: ReferenceKind) -> Result<Vec<(Id, u64)>> {
         self.records()?.count_links(self.index()?.shown(), kind)
     }
 
     /// All organizations and tags.
-    pub fn references(&self) -> Result<&Arc<References>, StoreError> {
+    pub fn references(&self) -> Result<&Arc<References>> {
         self.snapshot.references()
     }
 
     /// The last seq before an instant. Later changes have larger seqs.
-    pub fn seq_before(&self, time: Timestamp) -> Result<u64, StoreError> {
+    pub fn seq_before(&self, time: Timestamp) -> Result<u64> {
         self.snapshot.seq_before(time)
     }
 
     /// The commit that contains a seq.
-    pub fn commit_of(&self, seq: u64) -> Result<CommitPoint, StoreError> {
+    pub fn commit_of(&self, seq: u64) -> Result<CommitPoint> {
         self.snapshot.commit_of(seq)
     }
 }

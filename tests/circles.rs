@@ -6,43 +6,20 @@ use std::path::Path;
 use super::sources::{Names, Source, all_sources, module_of, read};
 
 /// The rooms of the store, with the rooms that each one uses. The check uses nothing that it checks.
-const ROOMS: [(&str, &[&str]); 12] = [
-    ("error", &[]),
-    ("panics", &["error"]),
-    ("format", &["error"]),
-    ("write_tx", &["error", "format"]),
-    ("read", &["error", "panics", "format"]),
-    (
-        "file",
-        &["error", "panics", "format", "write_tx", "read", "check"],
-    ),
-    ("write", &["error", "format", "write_tx", "read", "file"]),
-    ("check", &["error", "panics", "format", "file"]),
-    (
-        "upgrade",
-        &[
-            "error", "panics", "format", "write_tx", "read", "file", "write",
-        ],
-    ),
-    (
-        "restore",
-        &[
-            "error", "panics", "format", "write_tx", "read", "file", "upgrade",
-        ],
-    ),
-    (
-        "replication",
-        &[
-            "error", "panics", "format", "write_tx", "read", "file", "write", "check", "upgrade",
-            "restore", "tests",
-        ],
-    ),
-    (
-        "tests",
-        &[
-            "error", "format", "read", "file", "write", "check", "upgrade", "restore",
-        ],
-    ),
+const ROOMS: [(&str, &[&str]); 12] = cases![
+    "error", &[];
+    "panics", &["error"];
+    "format", &["error"];
+    "write_tx", &["error", "format"];
+    "read", &["error", "panics", "format"];
+    "file", &["error", "panics", "format", "write_tx", "read", "check"];
+    "write", &["error", "format", "write_tx", "read", "file"];
+    "check", &["error", "panics", "format", "file"];
+    "upgrade", &["error", "panics", "format", "write_tx", "read", "file", "write"];
+    "restore", &["error", "panics", "format", "write_tx", "read", "file", "upgrade"];
+    "replication",
+        &["error", "panics", "format", "write_tx", "read", "file", "write", "check", "upgrade", "restore", "tests"];
+    "tests", &["error", "format", "read", "file", "write", "check", "upgrade", "restore"];
 ];
 
 /// The files by the names of their modules.
@@ -177,51 +154,12 @@ fn circles_are_found_through_lists_and_other_files() {
     );
     /// A name, the files with their text, and the number of circles.
     type Case = (&'static str, &'static [(&'static str, &'static str)], usize);
-    let cases: [Case; 5] = [
-        (
-            "down only",
-            &[
-                LIST,
-                ("a/x.rs", "use super::Z;"),
-                ("a/y.rs", "fn more() {}"),
-            ],
-            0,
-        ),
-        (
-            "by re-exports",
-            &[
-                LIST,
-                ("a/x.rs", "use crate::a::Z;"),
-                ("a/y.rs", "use crate::a::X;"),
-            ],
-            2,
-        ),
-        (
-            "in groups",
-            &[
-                LIST,
-                ("a/x.rs", "use super::{y::{self}};"),
-                ("a/y.rs", "use super::x::*;"),
-            ],
-            2,
-        ),
-        (
-            "with the parent",
-            &[
-                ("a/mod.rs", "mod x;\nuse x::X; fn f() {}"),
-                ("a/x.rs", "use super::f;"),
-            ],
-            2,
-        ),
-        (
-            "of three",
-            &[
-                ("a.rs", "use crate::b::B;"),
-                ("b.rs", "use crate::c::C;"),
-                ("c.rs", "use crate::a::A;"),
-            ],
-            3,
-        ),
+    let cases: [Case; 5] = cases![
+        "down only", &[LIST, ("a/x.rs", "use super::Z;"), ("a/y.rs", "fn more() {}")], 0;
+        "by re-exports", &[LIST, ("a/x.rs", "use crate::a::Z;"), ("a/y.rs", "use crate::a::X;")], 2;
+        "in groups", &[LIST, ("a/x.rs", "use super::{y::{self}};"), ("a/y.rs", "use super::x::*;")], 2;
+        "with the parent", &[("a/mod.rs", "mod x;\nuse x::X; fn f() {}"), ("a/x.rs", "use super::f;")], 2;
+        "of three", &[("a.rs", "use crate::b::B;"), ("b.rs", "use crate::c::C;"), ("c.rs", "use crate::a::A;")], 3;
     ];
     for (what, sources, expected) in cases {
         let circles = Files::new(

@@ -101,11 +101,8 @@ fn crates_stay_in_their_modules() {
 #[test]
 fn rows_are_written_by_the_write_transaction() {
     // The write transaction, the code that opens the file, copies that are not in use yet, and tests that damage rows.
-    const OTHERS: [&str; 4] = [
-        "store/write_tx.rs",
-        "store/file/open.rs",
-        "store/file/fill.rs",
-        "store/tests/damages.rs",
+    const OTHERS: [&str; 4] = words![
+        "store/write_tx.rs" "store/file/open.rs" "store/file/fill.rs" "store/tests/damages.rs"
     ];
     let mut seen = 0;
     for (path, text) in all_sources() {

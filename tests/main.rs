@@ -2,6 +2,7 @@
 //! the things that users run use the real program, with a real file and real sockets.
 //!
 //! In reading order:
+//! - `cases`: tables of cases, in the unit tests too.
 //! - `harness`: a database in a temporary folder with a service over it; every answer passes one central check.
 //! - `routes`: in the order of the URL tree, then tests across all routes.
 //! - `properties`: rules that hold for any world and any sequence of edits.
@@ -23,6 +24,9 @@
     clippy::print_stderr,
     reason = "long runs print their counts, and skipped tests the reason"
 )]
+
+#[macro_use]
+mod cases;
 
 mod browser;
 mod circles;

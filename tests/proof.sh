@@ -26,7 +26,6 @@ parts="
 model      500   1 properties::feeds properties::resync properties::replicas::a_replica properties::soundness::the_check
 hidden     200   1 properties::soundness::hidden
 served     10    8 properties::served
-walks      300   2 process::replica_walks
 licenses   100   1 process::pull_licenses::histories
 kills      10    2 process::killed process::replica_kills process::promotion::a_promotion_that_is_killed_at_any process::upgrades::a_killed process::pull_kills process::shell_example::a_killed
 publishers 4     1 process::publishing_doubles process::races

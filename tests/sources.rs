@@ -215,31 +215,19 @@ fn is_of_tests(attributes: &[Attribute]) -> bool {
 #[test]
 fn paths_are_found_in_each_form_of_use() {
     // (a text of the module a::b, its paths)
-    let cases: [(&str, &[&str]); 12] = [
-        ("use crate::api::Source;", &["crate::api::Source"]),
-        (
-            "use crate::{a::{X, self}, m as n};",
-            &["crate::a::X", "crate::a", "crate::m n"],
-        ),
-        ("use super::{y::{self}};", &["crate::a::y"]),
-        ("use super::x::*;", &["crate::a::x *"]),
-        (
-            "fn f() { crate::view::View::open() }",
-            &["crate::view::View::open"],
-        ),
-        (
-            "fn f() { assert!(self::x::Y == super::Z) }",
-            &["crate::a::b::x::Y", "crate::a::Z"],
-        ),
-        ("type X = Vec<redb::Database>;", &["redb::Database"]),
-        ("mod c { use super::X; }", &["crate::a::b::X"]),
-        ("macro_rules! m { () => { $crate::model::X } }", &[]),
-        ("pub(in crate::a) fn f() {}", &[]),
-        (
-            "// crate::a\n/// crate::a\nfn f() -> &'static str { \"crate::a\" }",
-            &[],
-        ),
-        ("#[cfg(test)] mod tests { use crate::a::A; }", &[]),
+    let cases: [(&str, &[&str]); 12] = cases![
+        "use crate::api::Source;", &["crate::api::Source"];
+        "use crate::{a::{X, self}, m as n};", &["crate::a::X", "crate::a", "crate::m n"];
+        "use super::{y::{self}};", &["crate::a::y"];
+        "use super::x::*;", &["crate::a::x *"];
+        "fn f() { crate::view::View::open() }", &["crate::view::View::open"];
+        "fn f() { assert!(self::x::Y == super::Z) }", &["crate::a::b::x::Y", "crate::a::Z"];
+        "type X = Vec<redb::Database>;", &["redb::Database"];
+        "mod c { use super::X; }", &["crate::a::b::X"];
+        "macro_rules! m { () => { $crate::model::X } }", &[];
+        "pub(in crate::a) fn f() {}", &[];
+        "// crate::a\n/// crate::a\nfn f() -> &'static str { \"crate::a\" }", &[];
+        "#[cfg(test)] mod tests { use crate::a::A; }", &[];
     ];
     for (text, expected) in cases {
         let told = read(Path::new("a/b.rs"), text)

@@ -9,8 +9,8 @@ use http::header::AUTHORIZATION;
 
 use super::answers::Answer;
 use super::problem::{Code, Problem};
-use crate::model::key::{ApiKey, KeyStatus};
-use crate::model::{Dataset, KeyHash, KeyRecord, License, Timestamp, Witness};
+use crate::model::key::ApiKey;
+use crate::model::{Dataset, KeyHash, KeyRecord, KeyStatus, License, Timestamp, Witness};
 use crate::store::Snapshot;
 use crate::token::Sealer;
 use crate::view::View;
@@ -126,7 +126,7 @@ pub fn check_address(address: IpAddr, key: &KeyRecord) -> Result<(), Problem> {
 }
 
 /// The snapshot and license of a request with a usable key.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Caller {
     pub snapshot: Arc<Snapshot>,
     pub license: Arc<License>,
@@ -172,15 +172,12 @@ mod tests {
 
     #[test]
     fn a_key_in_another_form_is_explained() {
-        let cases = [
-            (None, "No API key was sent. "),
-            (
-                Some("mfk_abc"),
-                "no key with the scheme `Bearer`. Send the key as `Authorization: Bearer mfk_...`",
-            ),
-            (Some("Basic dXNlcjo="), "no key with the scheme `Bearer`"),
-            (Some("Bearer"), "no key with the scheme `Bearer`"),
-            (Some(""), "no key with the scheme `Bearer`"),
+        let cases = cases![
+            None, "No API key was sent. ";
+            Some("mfk_abc"), "no key with the scheme `Bearer`. Send the key as `Authorization: Bearer mfk_...`";
+            Some("Basic dXNlcjo="), "no key with the scheme `Bearer`";
+            Some("Bearer"), "no key with the scheme `Bearer`";
+            Some(""), "no key with the scheme `Bearer`";
         ];
         for (sent, expected) in cases {
             let mut headers = HeaderMap::new();
@@ -198,45 +195,27 @@ mod tests {
     #[test]
     fn keys_are_found_in_both_headers() {
         let one = |text: &'static str| SentKey::One(text.as_bytes());
-        let cases: [(&[(&str, &str)], SentKey); 20] = [
-            (&[], SentKey::None),
-            (&[("authorization", "Bearer k")], one("k")),
-            (&[("authorization", "bearer   k ")], one("k")),
-            (&[("authorization", "BEARER\tk")], one("k")),
-            (&[("x-api-key", " k ")], one("k")),
-            (
-                &[("authorization", "Bearer k"), ("x-api-key", "k")],
-                one("k"),
-            ),
-            (
-                &[("authorization", "Bearer k"), ("x-api-key", "l")],
-                SentKey::Different,
-            ),
-            (
-                &[("x-api-key", "k"), ("x-api-key", "l")],
-                SentKey::Different,
-            ),
-            (&[("x-api-key", "k"), ("x-api-key", "k")], one("k")),
-            (
-                &[("authorization", "Bearer k"), ("authorization", "Bearer l")],
-                SentKey::Different,
-            ),
-            (&[("x-api-key", "Bearer k")], one("Bearer k")),
-            (&[("x-api-key", "k,k")], one("k,k")),
-            (&[("api-key", "k")], SentKey::None),
-            (&[("authorization", "k")], SentKey::None),
-            (&[("authorization", "Basic k")], SentKey::None),
-            (&[("authorization", "Bearerk")], SentKey::None),
-            (&[("authorization", "Bearer")], SentKey::None),
-            (
-                &[("authorization", "Basic k"), ("x-api-key", "l")],
-                one("l"),
-            ),
-            (
-                &[("authorization", "Bearer "), ("x-api-key", "l")],
-                one("l"),
-            ),
-            (&[("x-api-key", "")], SentKey::None),
+        let cases: [(&[(&str, &str)], SentKey); 20] = cases![
+            &[], SentKey::None;
+            &[("authorization", "Bearer k")], one("k");
+            &[("authorization", "bearer   k ")], one("k");
+            &[("authorization", "BEARER\tk")], one("k");
+            &[("x-api-key", " k ")], one("k");
+            &[("authorization", "Bearer k"), ("x-api-key", "k")], one("k");
+            &[("authorization", "Bearer k"), ("x-api-key", "l")], SentKey::Different;
+            &[("x-api-key", "k"), ("x-api-key", "l")], SentKey::Different;
+            &[("x-api-key", "k"), ("x-api-key", "k")], one("k");
+            &[("authorization", "Bearer k"), ("authorization", "Bearer l")], SentKey::Different;
+            &[("x-api-key", "Bearer k")], one("Bearer k");
+            &[("x-api-key", "k,k")], one("k,k");
+            &[("api-key", "k")], SentKey::None;
+            &[("authorization", "k")], SentKey::None;
+            &[("authorization", "Basic k")], SentKey::None;
+            &[("authorization", "Bearerk")], SentKey::None;
+            &[("authorization", "Bearer")], SentKey::None;
+            &[("authorization", "Basic k"), ("x-api-key", "l")], one("l");
+            &[("authorization", "Bearer "), ("x-api-key", "l")], one("l");
+            &[("x-api-key", "")], SentKey::None;
         ];
         for (headers, expected) in cases {
             let mut map = HeaderMap::new();

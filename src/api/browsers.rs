@@ -67,7 +67,7 @@ impl FromStr for Origin {
     }
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Cors {
     /// The allowed origins.
     pub origins: Vec<Origin>,
@@ -170,35 +170,29 @@ mod tests {
 
     #[test]
     fn origins_are_read_as_browsers_write_them() {
-        let cases: [(&str, Option<&str>); 22] = [
-            ("*", Some("*")),
-            ("https://app.example.org", Some("https://app.example.org")),
-            ("http://localhost:3000", Some("http://localhost:3000")),
-            ("http://127.0.0.1:5173", Some("http://127.0.0.1:5173")),
-            ("http://[::1]:5173", Some("http://[::1]:5173")),
-            (
-                "HTTPS://App.Example.org:443",
-                Some("https://app.example.org"),
-            ),
-            ("http://example.org:80", Some("http://example.org")),
-            (
-                "https://bücher.example",
-                Some("https://xn--bcher-kva.example"),
-            ),
-            ("", None),
-            ("null", None),
-            ("app.example.org", None),
-            ("https://", None),
-            ("https://app.example.org/", None),
-            ("https://app.example.org/app", None),
-            ("https://app.example.org?x", None),
-            ("https://app.example.org?", None),
-            ("https://app.example.org#", None),
-            ("https://user@app.example.org", None),
-            ("https://*.example.org", None),
-            ("ftp://example.org", None),
-            ("file:///tmp", None),
-            ("https://a.example,https://b.example", None),
+        let cases: [(&str, Option<&str>); 22] = cases![
+            "*", Some("*");
+            "https://app.example.org", Some("https://app.example.org");
+            "http://localhost:3000", Some("http://localhost:3000");
+            "http://127.0.0.1:5173", Some("http://127.0.0.1:5173");
+            "http://[::1]:5173", Some("http://[::1]:5173");
+            "HTTPS://App.Example.org:443", Some("https://app.example.org");
+            "http://example.org:80", Some("http://example.org");
+            "https://bücher.example", Some("https://xn--bcher-kva.example");
+            "", None;
+            "null", None;
+            "app.example.org", None;
+            "https://", None;
+            "https://app.example.org/", None;
+            "https://app.example.org/app", None;
+            "https://app.example.org?x", None;
+            "https://app.example.org?", None;
+            "https://app.example.org#", None;
+            "https://user@app.example.org", None;
+            "https://*.example.org", None;
+            "ftp://example.org", None;
+            "file:///tmp", None;
+            "https://a.example,https://b.example", None;
         ];
         for (text, expected) in cases {
             let written = text.parse().ok().map(|origin| match origin {
@@ -233,37 +227,29 @@ mod tests {
                 .collect(),
         };
         let two = ["https://app.example.org", "http://localhost:3000"];
-        let cases: [(&[&str], &str, Option<&str>); 22] = [
-            (
-                &two,
-                "https://app.example.org",
-                Some("https://app.example.org"),
-            ),
-            (&two, "http://localhost:3000", Some("http://localhost:3000")),
-            (&two, "https://app.example.org.evil.net", None),
-            (&two, "https://app.example.org.", None),
-            (&two, "https://app.example.org:443", None),
-            (&two, "https://app.example.org:8443", None),
-            (&two, "https://evilapp.example.org", None),
-            (&two, "https://evil.app.example.org", None),
-            (&two, "https://app.example.or", None),
-            (&two, "http://app.example.org", None),
-            (&two, "app.example.org", None),
-            (&two, "https://App.example.org", None),
-            (&two, "http://localhost:300", None),
-            (&two, "http://localhost:30000", None),
-            (&two, "http://localhost", None),
-            (&two, "null", None),
-            (&two, "", None),
-            (&two, "*", None),
-            (&["*"], "https://evil.example", Some("*")),
-            (
-                &["https://app.example.org", "*"],
-                "https://evil.example",
-                Some("*"),
-            ),
-            (&["*"], "null", Some("*")),
-            (&[], "https://app.example.org", None),
+        let cases: [(&[&str], &str, Option<&str>); 22] = cases![
+            &two, "https://app.example.org", Some("https://app.example.org");
+            &two, "http://localhost:3000", Some("http://localhost:3000");
+            &two, "https://app.example.org.evil.net", None;
+            &two, "https://app.example.org.", None;
+            &two, "https://app.example.org:443", None;
+            &two, "https://app.example.org:8443", None;
+            &two, "https://evilapp.example.org", None;
+            &two, "https://evil.app.example.org", None;
+            &two, "https://app.example.or", None;
+            &two, "http://app.example.org", None;
+            &two, "app.example.org", None;
+            &two, "https://App.example.org", None;
+            &two, "http://localhost:300", None;
+            &two, "http://localhost:30000", None;
+            &two, "http://localhost", None;
+            &two, "null", None;
+            &two, "", None;
+            &two, "*", None;
+            &["*"], "https://evil.example", Some("*");
+            &["https://app.example.org", "*"], "https://evil.example", Some("*");
+            &["*"], "null", Some("*");
+            &[], "https://app.example.org", None;
         ];
         for (origins, sent, expected) in cases {
             let cors = of(origins);
@@ -301,17 +287,12 @@ mod tests {
         let cors = Cors {
             origins: vec!["https://app.example.org".parse().unwrap()],
         };
-        let cases = [
-            ("OPTIONS", Some("https://app.example.org"), true, true),
-            ("GET", Some("https://app.example.org"), true, false),
-            ("OPTIONS", Some("https://app.example.org"), false, false),
-            (
-                "OPTIONS",
-                Some("https://app.example.org.evil.net"),
-                true,
-                false,
-            ),
-            ("OPTIONS", None, true, false),
+        let cases = cases![
+            "OPTIONS", Some("https://app.example.org"), true, true;
+            "GET", Some("https://app.example.org"), true, false;
+            "OPTIONS", Some("https://app.example.org"), false, false;
+            "OPTIONS", Some("https://app.example.org.evil.net"), true, false;
+            "OPTIONS", None, true, false;
         ];
         for (method, origin, names_method, expected) in cases {
             let mut request = request(origin);

@@ -12,7 +12,7 @@ use data_encoding::HEXLOWER;
 use http::header::{IF_MATCH, IF_RANGE, RANGE};
 use http::{HeaderMap, HeaderValue, Method};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct ETag(HeaderValue);
 
 impl ETag {
@@ -79,7 +79,7 @@ fn value_matches(value: &str, tag: &str) -> bool {
 }
 
 /// The part of a file that a request asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum RequestedPart {
     Whole,
     /// A part, which is never empty.
@@ -281,25 +281,20 @@ mod tests {
         let own = etag.header().to_str().unwrap().to_owned();
         let (weak, other) = (format!("W/{own}"), "\"other\"".to_owned());
         let list = format!("{own}, {other}");
-        let cases: [(&str, &str, &[&str], RequestedPart); 13] = [
-            ("GET", "bytes=2-3", &[], Part(2..4)),
-            ("GET", "bytes=2-3", &[&own], Part(2..4)),
-            ("GET", "bytes=2-3", &[&own, &own], Part(2..4)),
-            ("GET", "bytes=10-", &[], Beyond),
-            ("GET", "bytes=10-", &[&other], Whole),
-            ("GET", "bytes=2-3", &[&weak], Whole),
-            ("GET", "bytes=2-3", &[&other], Whole),
-            ("GET", "bytes=2-3", &[&other, &own], Whole),
-            ("GET", "bytes=2-3", &[&own, &other], Whole),
-            ("GET", "bytes=2-3", &[&list], Whole),
-            ("GET", "bytes=2-3", &["*"], Whole),
-            (
-                "GET",
-                "bytes=2-3",
-                &["Sun, 06 Nov 1994 08:49:37 GMT"],
-                Whole,
-            ),
-            ("HEAD", "bytes=2-3", &[], Whole),
+        let cases: [(&str, &str, &[&str], RequestedPart); 13] = cases![
+            "GET", "bytes=2-3", &[], Part(2..4);
+            "GET", "bytes=2-3", &[&own], Part(2..4);
+            "GET", "bytes=2-3", &[&own, &own], Part(2..4);
+            "GET", "bytes=10-", &[], Beyond;
+            "GET", "bytes=10-", &[&other], Whole;
+            "GET", "bytes=2-3", &[&weak], Whole;
+            "GET", "bytes=2-3", &[&other], Whole;
+            "GET", "bytes=2-3", &[&other, &own], Whole;
+            "GET", "bytes=2-3", &[&own, &other], Whole;
+            "GET", "bytes=2-3", &[&list], Whole;
+            "GET", "bytes=2-3", &["*"], Whole;
+            "GET", "bytes=2-3", &["Sun, 06 Nov 1994 08:49:37 GMT"], Whole;
+            "HEAD", "bytes=2-3", &[], Whole;
         ];
         for (method, range, conditions, expected) in cases {
             let mut headers = HeaderMap::new();

@@ -32,7 +32,7 @@ pub struct Answered<'a> {
 }
 
 /// The position of a caller in a change feed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct FeedUse {
     pub dataset: Dataset,

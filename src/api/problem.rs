@@ -13,7 +13,7 @@ use crate::model::json::push_json;
 use crate::store::StoreError;
 
 /// An error response. The caller gets `detail`; only the log gets `cause`.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Problem {
     pub code: Code,

@@ -21,7 +21,7 @@ use crate::model::{PerDataset, Timestamp};
 use crate::store::Snapshot;
 
 /// `GET /status`: the totals of the whole datasets, regardless of licenses.
-pub(super) fn status(
+pub fn status(
     snapshot: &Snapshot,
     readable: bool,
     query: &Query<'_>,
@@ -42,7 +42,7 @@ pub(super) fn status(
 
 /// The answer for a path of the explorer. Files are revalidated by `ETag`; the data of a demo must not be stored.
 /// Returns 404 for unknown paths, and 421 if another site's page may be requesting a demo's keys.
-pub(super) fn explorer_page(
+pub fn explorer_page(
     request: &Request,
     route: &Route,
     settings: &Settings,
@@ -81,7 +81,7 @@ pub(super) fn explorer_page(
 
 /// Whether the explorer asks its browser to forget what it stores. Pages of other sites cannot: their browsers say so in
 /// `Sec-Fetch-Site`, which scripts cannot set.
-pub(super) fn asks_to_forget(request: &Request) -> bool {
+pub fn asks_to_forget(request: &Request) -> bool {
     let site = request.headers.get("sec-fetch-site");
     request.method == Method::POST
         && request.path() == explorer::FORGET_PATH
@@ -90,7 +90,7 @@ pub(super) fn asks_to_forget(request: &Request) -> bool {
 }
 
 /// The answer that makes a browser remove all files of this origin, with the bytes of rows that were deleted before.
-pub(super) fn forgotten() -> Answer {
+pub fn forgotten() -> Answer {
     Answer::json(b"{}".to_vec()).with(
         HeaderName::from_static("clear-site-data"),
         HeaderValue::from_static("\"storage\""),
@@ -98,7 +98,7 @@ pub(super) fn forgotten() -> Answer {
 }
 
 /// The answer for a path of the documentation, cached.
-pub(super) fn docs_page(
+pub fn docs_page(
     route: &Route,
     settings: &Settings,
     answers: &AnswerCache,
@@ -134,11 +134,7 @@ fn cached_page(
 }
 
 /// The response for an unknown path outside `/v1`, instead of a problem: an HTML page for browsers.
-pub(super) fn page_instead(
-    request: &Request,
-    settings: &Settings,
-    request_id: &str,
-) -> Option<Response> {
+pub fn page_instead(request: &Request, settings: &Settings, request_id: &str) -> Option<Response> {
     if !prefers_html(&request.headers) {
         return None;
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::model::key::network_of;
+use crate::model::network_of;
 
 const WINDOW: Duration = Duration::from_secs(60);
 /// The number of unusable keys that an address may send per window.

@@ -32,7 +32,7 @@ const EXPECTED_HEADERS: usize = 16;
 
 /// A finished response.
 #[must_use = "an answer that is not sent leaves its caller waiting"]
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Response {
     pub status: StatusCode,
@@ -276,20 +276,17 @@ mod tests {
 
     #[test]
     fn html_is_sent_if_named_without_json() {
-        let cases: [(&[&str], bool); 10] = [
-            (
-                &["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"],
-                true,
-            ),
-            (&["text/html, */*"], true),
-            (&["Text/HTML;q=0.5"], true),
-            (&["image/png", "text/html"], true),
-            (&["*/*"], false),
-            (&[""], false),
-            (&["text/*"], false),
-            (&["application/json, text/html"], false),
-            (&["text/html", "application/problem+json"], false),
-            (&[], false),
+        let cases: [(&[&str], bool); 10] = cases![
+            &["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"], true;
+            &["text/html, */*"], true;
+            &["Text/HTML;q=0.5"], true;
+            &["image/png", "text/html"], true;
+            &["*/*"], false;
+            &[""], false;
+            &["text/*"], false;
+            &["application/json, text/html"], false;
+            &["text/html", "application/problem+json"], false;
+            &[], false;
         ];
         for (lines, expected) in cases {
             let mut headers = HeaderMap::new();

@@ -7,7 +7,7 @@ use super::browsers::Cors;
 use crate::explorer::Demo;
 
 /// The settings of a service.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Settings {
     /// The URL for callers, without a trailing slash and without `/v1`.

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use crate::store::Snapshot;
 
 /// The reason why the shown snapshot must not be served, although the file can be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Unservable {
     /// The value of `Retry-After`, in seconds.
     pub retry_after_s: u64,

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::thread;
 
 use super::folder::Folder;
-use super::object::{BucketError, BucketObject, Created, ListedObject, Store};
+use super::object::{BucketError, BucketObject, Created, ListedObject, Result, Store};
 use super::remote::Remote;
 use super::seal::{SealKey, seal, unseal};
 use super::url::{BucketLocation, BucketUrl};
@@ -28,7 +28,7 @@ impl Bucket {
     ///
     /// # Errors
     /// [`BucketError::Refused`] if the environment is incomplete.
-    pub fn open(url: &BucketUrl, seal: Option<SealKey>) -> Result<Bucket, BucketError> {
+    pub fn open(url: &BucketUrl, seal: Option<SealKey>) -> Result<Bucket> {
         let texts = |(name, value): (OsString, OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
@@ -44,7 +44,7 @@ impl Bucket {
         url: &BucketUrl,
         seal: Option<SealKey>,
         environment: &[(String, String)],
-    ) -> Result<Bucket, BucketError> {
+    ) -> Result<Bucket> {
         let store: Box<dyn Store> = match url.location() {
             BucketLocation::Folder(path) => Box::new(Folder::new(path)),
             BucketLocation::Remote {
@@ -71,7 +71,7 @@ impl Bucket {
     }
 
     /// Reads an object; `None` if there is none of this name. Never returns a part of an object.
-    pub fn get(&self, name: &str) -> Result<Option<BucketObject>, BucketError> {
+    pub fn get(&self, name: &str) -> Result<Option<BucketObject>> {
         check_name(name)?;
         let Some(BucketObject { bytes, modified }) = self.store.get(name)? else {
             return Ok(None);
@@ -83,7 +83,7 @@ impl Bucket {
     }
 
     /// Whether there is an object of this name. Does not read all of it.
-    pub fn contains(&self, name: &str) -> Result<bool, BucketError> {
+    pub fn contains(&self, name: &str) -> Result<bool> {
         check_name(name)?;
         self.store.contains(name)
     }
@@ -93,7 +93,7 @@ impl Bucket {
     /// # Errors
     /// After [`BucketError::Unreachable`] the object may exist, or may still be created. Repeat the call with the same
     /// bytes. If the result is [`Created::Exists`] and the object has those bytes, the create succeeded.
-    pub fn create(&self, name: &str, bytes: &[u8]) -> Result<Created, BucketError> {
+    pub fn create(&self, name: &str, bytes: &[u8]) -> Result<Created> {
         check_name(name)?;
         self.store
             .create(name, seal(self.seal.as_ref(), name, bytes)?)
@@ -101,18 +101,14 @@ impl Bucket {
 
     /// Writes an object, and replaces an existing one. After [`BucketError::Unreachable`] it may have been written or
     /// not.
-    pub fn put(&self, name: &str, bytes: &[u8]) -> Result<(), BucketError> {
+    pub fn put(&self, name: &str, bytes: &[u8]) -> Result<()> {
         check_name(name)?;
         self.store.put(name, seal(self.seal.as_ref(), name, bytes)?)
     }
 
     /// Lists the objects below a folder such as `log`, at any depth, ordered by name. With `after`, lists only names
     /// after that full name, such as `log/00000000000000000007`.
-    pub fn list(
-        &self,
-        folder: &str,
-        after: Option<&str>,
-    ) -> Result<Vec<ListedObject>, BucketError> {
+    pub fn list(&self, folder: &str, after: Option<&str>) -> Result<Vec<ListedObject>> {
         check_name(folder)?;
         after.map_or(Ok(()), check_name)?;
         let mut listed = self.store.list(folder, after)?;
@@ -122,13 +118,13 @@ impl Bucket {
     }
 
     /// Deletes an object. Succeeds if there is none.
-    pub fn delete(&self, name: &str) -> Result<(), BucketError> {
+    pub fn delete(&self, name: &str) -> Result<()> {
         check_name(name)?;
         self.store.delete(name)
     }
 
     /// Creates the folder of a `file:` bucket if needed, and removes files that killed programs left in it.
-    pub fn prepare(&self) -> Result<(), BucketError> {
+    pub fn prepare(&self) -> Result<()> {
         self.store.prepare()
     }
 
@@ -139,14 +135,14 @@ impl Bucket {
     ///
     /// # Errors
     /// [`BucketError::Refused`] if the store creates a name twice, or lacks a permission.
-    pub fn probe(&self, name: &str) -> Result<(), BucketError> {
+    pub fn probe(&self, name: &str) -> Result<()> {
         self.prepare()?;
         let tested = self.race(name);
         tested.and(self.delete(name))
     }
 
-    fn race(&self, name: &str) -> Result<(), BucketError> {
-        let created: Vec<(String, Result<Created, BucketError>)> = thread::scope(|scope| {
+    fn race(&self, name: &str) -> Result<()> {
+        let created: Vec<(String, Result<Created>)> = thread::scope(|scope| {
             let racers: Vec<_> = (0..RACERS)
                 .map(|racer| {
                     scope.spawn(move || {
@@ -169,7 +165,7 @@ impl Bucket {
             }
         }
         match winners.as_slice() {
-            [winner] if self.holds(name, winner.as_bytes())? => Ok(()),
+            [winner] if self.compare(name, winner.as_bytes())? => Ok(()),
             // A store may refuse all concurrent requests.
             [] => Err(BucketError::Unreachable(format!(
                 "{} refuses every concurrent create of a name; try again when it is less busy",
@@ -184,15 +180,15 @@ impl Bucket {
         }
     }
 
-    /// Whether an object has these bytes. If it has others, reads it once more: a response may be changed on its way.
-    fn holds(&self, name: &str, bytes: &[u8]) -> Result<bool, BucketError> {
+    /// Compares an object with these bytes. If they differ, reads it once more: a response may be changed on its way.
+    fn compare(&self, name: &str, bytes: &[u8]) -> Result<bool> {
         let is_it = || Ok(self.get(name)?.is_some_and(|object| object.bytes == bytes));
         Ok(is_it()? || is_it()?)
     }
 }
 
 /// Rejects invalid names. Names may come from objects that somebody else wrote.
-fn check_name(name: &str) -> Result<(), BucketError> {
+fn check_name(name: &str) -> Result<()> {
     let is_part = |part: &str| {
         !part.is_empty()
             && !part.starts_with('.')
@@ -214,12 +210,7 @@ mod tests {
 
     #[test]
     fn names_stay_below_the_prefix() {
-        for name in [
-            "alive",
-            "log/00000000000000000042",
-            "parts/7-abc_D/00000",
-            "a.b",
-        ] {
+        for name in words!["alive" "log/00000000000000000042" "parts/7-abc_D/00000" "a.b"] {
             assert_eq!(check_name(name), Ok(()), "{name}");
         }
         assert_eq!(check_name(&"x".repeat(512)), Ok(()));

@@ -1,12 +1,13 @@
 //! Mapping errors of the `object_store` crate to [`BucketError`].
 
+use crate::model::Joined;
 use object_store::Error;
 
 use super::object::BucketError;
 use super::url::{BucketUrl, StoreKind};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+#[derive(Clone, Copy, Debug)]
+pub enum Action {
     Read,
     Create,
     Write,
@@ -16,7 +17,7 @@ pub(super) enum Action {
 
 /// Maps the errors of one bucket.
 #[derive(Debug)]
-pub(super) struct ErrorMapper {
+pub struct ErrorMapper {
     url: String,
     bucket: String,
     kind: StoreKind,
@@ -32,7 +33,7 @@ struct Failure {
 }
 
 impl ErrorMapper {
-    pub(super) fn new(
+    pub fn new(
         url: &BucketUrl,
         kind: StoreKind,
         bucket: &str,
@@ -47,7 +48,7 @@ impl ErrorMapper {
     }
 
     /// Returns the error for a configuration in the environment that cannot be used.
-    pub(super) fn configuration(&self, error: &Error) -> BucketError {
+    pub fn configuration(&self, error: &Error) -> BucketError {
         BucketError::Refused(format!(
             "{} cannot be used: {}; {}",
             self.url,
@@ -56,7 +57,7 @@ impl ErrorMapper {
         ))
     }
 
-    pub(super) fn timeout(&self, action: Action, name: &str) -> BucketError {
+    pub fn timeout(&self, action: Action, name: &str) -> BucketError {
         BucketError::Unreachable(format!(
             "{} did not {} `{name}` in time; check the network",
             self.url,
@@ -65,7 +66,7 @@ impl ErrorMapper {
     }
 
     /// Returns the error for an object that was received in part.
-    pub(super) fn truncated(&self, name: &str, detail: String) -> BucketError {
+    pub fn truncated(&self, name: &str, detail: String) -> BucketError {
         BucketError::Unreachable(format!(
             "{} sent only a part of `{name}` ({detail}); check the network",
             self.url
@@ -73,7 +74,7 @@ impl ErrorMapper {
     }
 
     /// Returns the error for an object without an ETag.
-    pub(super) fn not_of_the_store(&self, name: &str) -> BucketError {
+    pub fn not_of_the_store(&self, name: &str) -> BucketError {
         BucketError::Unreachable(format!(
             "{} cannot be reached to read `{name}`: the response has no ETag, so it is not the store's; check the \
              network, and any proxy between this machine and the store",
@@ -82,7 +83,7 @@ impl ErrorMapper {
     }
 
     /// Returns the error for a list that names an object outside its folder.
-    pub(super) fn foreign_list(&self, folder: &str, found: &str) -> BucketError {
+    pub fn foreign_list(&self, folder: &str, found: &str) -> BucketError {
         BucketError::Unreachable(format!(
             "{} cannot be reached to list `{folder}`: the response names `{found}`, so it is that of another request; \
              check any proxy between this machine and the store",
@@ -91,11 +92,11 @@ impl ErrorMapper {
     }
 
     /// Whether the bucket exists and has no such object.
-    pub(super) fn is_absent(&self, error: &Error) -> bool {
+    pub fn is_absent(&self, error: &Error) -> bool {
         matches!(error, Error::NotFound { .. }) && !Failure::of(error).is_of_the_bucket()
     }
 
-    pub(super) fn map(&self, action: Action, name: &str, error: &Error) -> BucketError {
+    pub fn map(&self, action: Action, name: &str, error: &Error) -> BucketError {
         let failure = Failure::of(error);
         let ErrorMapper { url, bucket, .. } = self;
         let verb = action.verb();
@@ -260,8 +261,7 @@ impl Failure {
         };
         let text: String = text
             .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
+            .joined(" ")
             .chars()
             .take(300)
             .collect();
@@ -341,15 +341,12 @@ mod tests {
 
     #[test]
     fn a_missing_bucket_is_no_missing_object() {
-        for (text, is_absent) in [
-            ("status code: 404 <Code>NoSuchKey</Code>", true),
-            ("no such file", true),
-            ("status code: 404 <Code>NoSuchBucket</Code>", false),
-            ("status code: 404 <Code>ContainerNotFound</Code>", false),
-            (
-                "status code: 404: The specified bucket does not exist.",
-                false,
-            ),
+        for (text, is_absent) in cases![
+            "status code: 404 <Code>NoSuchKey</Code>", true;
+            "no such file", true;
+            "status code: 404 <Code>NoSuchBucket</Code>", false;
+            "status code: 404 <Code>ContainerNotFound</Code>", false;
+            "status code: 404: The specified bucket does not exist.", false;
         ] {
             let error = not_found(text);
             assert_eq!(mapper(StoreKind::S3).is_absent(&error), is_absent, "{text}");
@@ -380,19 +377,15 @@ mod tests {
 
     #[test]
     fn each_store_names_its_permissions() {
-        let cases = [
-            (StoreKind::S3, Action::Delete, "s3:DeleteObject"),
-            (StoreKind::S3, Action::List, "s3:ListBucket"),
-            (StoreKind::Google, Action::Create, "storage.objects.create"),
-            (
-                StoreKind::Google,
-                Action::Write,
-                "storage.objects.delete, to overwrite",
-            ),
-            (StoreKind::Azure, Action::Read, "Reader"),
-            (StoreKind::Azure, Action::List, "Reader"),
-            (StoreKind::Azure, Action::Create, "Contributor"),
-            (StoreKind::Azure, Action::Delete, "Contributor"),
+        let cases = cases![
+            StoreKind::S3, Action::Delete, "s3:DeleteObject";
+            StoreKind::S3, Action::List, "s3:ListBucket";
+            StoreKind::Google, Action::Create, "storage.objects.create";
+            StoreKind::Google, Action::Write, "storage.objects.delete, to overwrite";
+            StoreKind::Azure, Action::Read, "Reader";
+            StoreKind::Azure, Action::List, "Reader";
+            StoreKind::Azure, Action::Create, "Contributor";
+            StoreKind::Azure, Action::Delete, "Contributor";
         ];
         for (kind, action, expected) in cases {
             let source = "status code: 403".into();

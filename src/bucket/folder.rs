@@ -11,10 +11,11 @@ use std::sync::OnceLock;
 
 use tempfile::NamedTempFile;
 
-use super::object::{BucketError, BucketObject, Created, ListedObject, OBJECT_BYTES, Store};
+use super::object::{
+    BucketError, BucketObject, Created, ListedObject, OBJECT_BYTES, Result, Store,
+};
 use crate::disk::{self, DiskEvent, describe_at};
-use crate::model::Timestamp;
-use crate::model::time::now;
+use crate::model::{Timestamp, now};
 
 /// The prefix of drafts: files in the root folder that have no object name yet.
 const DRAFT: &str = ".draft-";
@@ -26,14 +27,14 @@ const DRAFT_AGE_S: i64 = 86_400;
 const TRIES: usize = 10;
 
 #[derive(Debug)]
-pub(super) struct Folder {
+pub struct Folder {
     root: PathBuf,
     /// The folder's inode when it was first seen. If the disk is not mounted, the path leads to another folder.
     inode: OnceLock<u64>,
 }
 
 impl Folder {
-    pub(super) fn new(root: &Path) -> Folder {
+    pub fn new(root: &Path) -> Folder {
         Folder {
             root: root.to_owned(),
             inode: OnceLock::new(),
@@ -45,7 +46,7 @@ impl Folder {
         name: &str,
         bytes: &[u8],
         take_name: fn(NamedTempFile, &Path) -> io::Result<()>,
-    ) -> Result<Created, BucketError> {
+    ) -> Result<Created> {
         let mode = self.root()?.mode();
         let target = self.root.join(name);
         let write = || -> io::Result<Created> {
@@ -81,11 +82,7 @@ impl Folder {
     }
 
     /// Repeats a write while other programs delete its folder.
-    fn retried(
-        &self,
-        target: &Path,
-        write: impl Fn() -> io::Result<Created>,
-    ) -> Result<Created, BucketError> {
+    fn retried(&self, target: &Path, write: impl Fn() -> io::Result<Created>) -> Result<Created> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -119,7 +116,7 @@ impl Folder {
     }
 
     /// Returns the metadata of the root folder. Fails if it is missing, or another folder than before.
-    fn root(&self) -> Result<Metadata, BucketError> {
+    fn root(&self) -> Result<Metadata> {
         let shown = self.root.display();
         let found = match fs::metadata(&self.root) {
             Ok(found) if found.is_dir() => found,
@@ -160,7 +157,7 @@ impl Folder {
 
 impl Store for Folder {
     /// Creates the folder if needed, and removes old drafts.
-    fn prepare(&self) -> Result<(), BucketError> {
+    fn prepare(&self) -> Result<()> {
         let make = || -> io::Result<()> {
             if !self.root.is_dir() {
                 let parents = parents_of_new(&self.root);
@@ -191,7 +188,7 @@ impl Store for Folder {
         Ok(())
     }
 
-    fn contains(&self, name: &str) -> Result<bool, BucketError> {
+    fn contains(&self, name: &str) -> Result<bool> {
         self.root()?;
         let path = self.root.join(name);
         match fs::metadata(&path) {
@@ -201,7 +198,7 @@ impl Store for Folder {
         }
     }
 
-    fn get(&self, name: &str) -> Result<Option<BucketObject>, BucketError> {
+    fn get(&self, name: &str) -> Result<Option<BucketObject>> {
         self.root()?;
         let path = self.root.join(name);
         let read = || -> io::Result<Option<BucketObject>> {
@@ -228,7 +225,7 @@ impl Store for Folder {
         }
     }
 
-    fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created, BucketError> {
+    fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created> {
         self.write(name, &bytes, |draft, target| {
             draft
                 .persist_noclobber(target)
@@ -237,7 +234,7 @@ impl Store for Folder {
         })
     }
 
-    fn put(&self, name: &str, bytes: Vec<u8>) -> Result<(), BucketError> {
+    fn put(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
         self.write(name, &bytes, |draft, target| {
             draft
                 .persist(target)
@@ -247,7 +244,7 @@ impl Store for Folder {
         Ok(())
     }
 
-    fn list(&self, folder: &str, _after: Option<&str>) -> Result<Vec<ListedObject>, BucketError> {
+    fn list(&self, folder: &str, _after: Option<&str>) -> Result<Vec<ListedObject>> {
         self.root()?;
         let mut listed = Vec::new();
         let mut folders = vec![folder.to_owned()];
@@ -287,7 +284,7 @@ impl Store for Folder {
         Ok(listed)
     }
 
-    fn delete(&self, name: &str) -> Result<(), BucketError> {
+    fn delete(&self, name: &str) -> Result<()> {
         self.root()?;
         let path = self.root.join(name);
         match fs::remove_file(&path) {

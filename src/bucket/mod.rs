@@ -16,6 +16,6 @@ pub mod seal;
 pub mod url;
 
 pub use client::Bucket;
-pub use object::{BucketError, BucketObject, Created, ListedObject};
+pub use object::{BucketError, BucketObject, Created, ListedObject, Result};
 pub use seal::SealKey;
 pub use url::BucketUrl;

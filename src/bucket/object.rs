@@ -8,7 +8,7 @@ use crate::model::Timestamp;
 pub(super) const OBJECT_BYTES: u64 = 1 << 29;
 
 /// An object that was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct BucketObject {
     /// Its bytes, unsealed.
     pub bytes: Vec<u8>,
@@ -17,7 +17,7 @@ pub struct BucketObject {
 }
 
 /// An entry in a list of objects.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct ListedObject {
     /// Its name below the bucket's prefix.
     pub name: String,
@@ -38,8 +38,11 @@ pub enum Created {
     Exists,
 }
 
+/// The result of a request to a bucket.
+pub type Result<T, E = BucketError> = std::result::Result<T, E>;
+
 /// An error of a bucket. The message begins in lower case and says what to do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BucketError {
     /// Temporary: no connection, a timeout, or a store that is overloaded or failing. A write may have happened or not.
     /// Read the object to find out.
@@ -67,15 +70,15 @@ impl BucketError {
 
 /// A store of objects. The names of the methods, their arguments and errors are those of [`Bucket`](super::Bucket).
 pub(super) trait Store: Debug + Send + Sync {
-    fn prepare(&self) -> Result<(), BucketError> {
+    fn prepare(&self) -> Result<()> {
         Ok(())
     }
 
-    fn get(&self, name: &str) -> Result<Option<BucketObject>, BucketError>;
-    fn contains(&self, name: &str) -> Result<bool, BucketError>;
-    fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created, BucketError>;
-    fn put(&self, name: &str, bytes: Vec<u8>) -> Result<(), BucketError>;
+    fn get(&self, name: &str) -> Result<Option<BucketObject>>;
+    fn contains(&self, name: &str) -> Result<bool>;
+    fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created>;
+    fn put(&self, name: &str, bytes: Vec<u8>) -> Result<()>;
     /// May also list names that are not after `after`.
-    fn list(&self, folder: &str, after: Option<&str>) -> Result<Vec<ListedObject>, BucketError>;
-    fn delete(&self, name: &str) -> Result<(), BucketError>;
+    fn list(&self, folder: &str, after: Option<&str>) -> Result<Vec<ListedObject>>;
+    fn delete(&self, name: &str) -> Result<()>;
 }

@@ -17,9 +17,11 @@ use object_store::{
 use tokio::runtime::Runtime;
 
 use super::fault::{Action, ErrorMapper};
-use super::object::{BucketError, BucketObject, Created, ListedObject, OBJECT_BYTES, Store};
+use super::object::{
+    BucketError, BucketObject, Created, ListedObject, OBJECT_BYTES, Result, Store,
+};
 use super::url::{BucketUrl, StoreKind};
-use crate::model::Timestamp;
+use crate::model::{Joined, Timestamp};
 use crate::transport::tls;
 
 /// The time limit of a request with its retries, without the time for its bytes.
@@ -33,7 +35,7 @@ const NEVER: &str = "86400 seconds";
 
 /// A bucket in an object store.
 #[derive(Debug)]
-pub(super) struct Remote {
+pub struct Remote {
     store: Box<dyn ObjectStore>,
     /// `None` only while this is dropped.
     runtime: Option<Runtime>,
@@ -42,13 +44,13 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    pub(super) fn open(
+    pub fn open(
         url: &BucketUrl,
         kind: StoreKind,
         bucket: &str,
         prefix: &str,
         environment: &[(String, String)],
-    ) -> Result<Remote, BucketError> {
+    ) -> Result<Remote> {
         // The crate uses the process's TLS provider, and panics if there is none.
         tls::install_provider();
         let (store, has_credentials) = store(kind, bucket, environment);
@@ -78,7 +80,7 @@ impl Remote {
         name: &str,
         bytes: Vec<u8>,
         mode: PutMode,
-    ) -> Result<Result<(), Error>, BucketError> {
+    ) -> Result<Result<(), Error>> {
         let limit = time_for(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         let path = self.path(name);
         let put = self
@@ -89,10 +91,7 @@ impl Remote {
 
     fn listed(&self, found: &ObjectMeta) -> Option<ListedObject> {
         let parts = found.location.prefix_match(&self.prefix)?;
-        let name = parts
-            .map(|part| part.as_ref().to_owned())
-            .collect::<Vec<_>>()
-            .join("/");
+        let name = parts.map(|part| part.as_ref().to_owned()).joined("/");
         Some(ListedObject {
             name,
             bytes: found.size,
@@ -112,7 +111,7 @@ impl Remote {
         name: &str,
         limit: Duration,
         request: impl Future<Output = T>,
-    ) -> Result<T, BucketError> {
+    ) -> Result<T> {
         let runtime = self.runtime.as_ref();
         let done = runtime.and_then(|runtime| {
             runtime.block_on(async { tokio::time::timeout(limit, request).await.ok() })
@@ -122,7 +121,7 @@ impl Remote {
 }
 
 impl Store for Remote {
-    fn get(&self, name: &str) -> Result<Option<BucketObject>, BucketError> {
+    fn get(&self, name: &str) -> Result<Option<BucketObject>> {
         let path = self.path(name);
         let found = match self.wait(Action::Read, name, REQUEST, self.store.get(&path))? {
             Ok(found) => found,
@@ -154,7 +153,7 @@ impl Store for Remote {
         }
     }
 
-    fn contains(&self, name: &str) -> Result<bool, BucketError> {
+    fn contains(&self, name: &str) -> Result<bool> {
         let path = self.path(name);
         let first_byte = GetOptions {
             range: Some(GetRange::Bounded(0..1)),
@@ -174,7 +173,7 @@ impl Store for Remote {
         }
     }
 
-    fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created, BucketError> {
+    fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created> {
         match self.write(Action::Create, name, bytes, PutMode::Create)? {
             Ok(()) => Ok(Created::New),
             Err(
@@ -186,12 +185,12 @@ impl Store for Remote {
         }
     }
 
-    fn put(&self, name: &str, bytes: Vec<u8>) -> Result<(), BucketError> {
+    fn put(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
         let written = self.write(Action::Write, name, bytes, PutMode::Overwrite)?;
         written.map_err(|error| self.errors.map(Action::Write, name, &error))
     }
 
-    fn list(&self, folder: &str, after: Option<&str>) -> Result<Vec<ListedObject>, BucketError> {
+    fn list(&self, folder: &str, after: Option<&str>) -> Result<Vec<ListedObject>> {
         let path = self.path(folder);
         let mut objects = match after {
             Some(after) => self.store.list_with_offset(Some(&path), &self.path(after)),
@@ -211,7 +210,7 @@ impl Store for Remote {
         }
     }
 
-    fn delete(&self, name: &str) -> Result<(), BucketError> {
+    fn delete(&self, name: &str) -> Result<()> {
         let path = self.path(name);
         match self.wait(Action::Delete, name, REQUEST, self.store.delete(&path))? {
             Ok(()) => Ok(()),

@@ -13,7 +13,7 @@ use aes_siv::KeyInit;
 use aes_siv::siv::Aes256Siv;
 use data_encoding::{BASE64, BASE64_NOPAD, HEXLOWER_PERMISSIVE};
 
-use super::object::BucketError;
+use super::object::{BucketError, Result};
 
 use crate::disk::describe_at;
 
@@ -30,7 +30,6 @@ const HOW_TO: &str = "use the key of the bucket's publisher; before the first `m
                       `openssl rand -hex 64 > FILE; chmod 600 FILE`";
 
 /// The key that seals objects.
-#[derive(Clone)]
 pub struct SealKey([u8; 64]);
 
 impl fmt::Debug for SealKey {
@@ -101,11 +100,7 @@ impl SealKey {
 }
 
 /// Returns the bytes to store for an object.
-pub(super) fn seal(
-    key: Option<&SealKey>,
-    name: &str,
-    bytes: &[u8],
-) -> Result<Vec<u8>, BucketError> {
+pub(super) fn seal(key: Option<&SealKey>, name: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     let Some(SealKey(key)) = key else {
         return Ok(bytes.to_vec());
     };
@@ -122,11 +117,7 @@ pub(super) fn seal(
 }
 
 /// Returns an object's bytes from the stored ones.
-pub(super) fn unseal(
-    key: Option<&SealKey>,
-    name: &str,
-    stored: Vec<u8>,
-) -> Result<Vec<u8>, BucketError> {
+pub(super) fn unseal(key: Option<&SealKey>, name: &str, stored: Vec<u8>) -> Result<Vec<u8>> {
     let damaged = |detail: &str| BucketError::Damaged {
         name: name.to_owned(),
         detail: detail.to_owned(),
@@ -229,15 +220,12 @@ mod tests {
 
     #[test]
     fn an_object_is_sealed_under_its_whole_name() {
-        let names = [
-            "log/00000000000000000001",
-            "log/00000000000000000002",
-            "states/00000000000000000001",
-            "parts/00000000000000000001-0123456789abcdef/00000",
-            "parts/00000000000000000001-0123456789abcdef/00001",
-            "parts/00000000000000000001-fedcba9876543210/00000",
-            "parts/00000000000000000002-0123456789abcdef/00000",
-            "alive",
+        let names = words![
+            "log/00000000000000000001" "log/00000000000000000002" "states/00000000000000000001"
+            "parts/00000000000000000001-0123456789abcdef/00000"
+            "parts/00000000000000000001-0123456789abcdef/00001"
+            "parts/00000000000000000001-fedcba9876543210/00000"
+            "parts/00000000000000000002-0123456789abcdef/00000" "alive"
         ];
         for name in names {
             let sealed = seal(Some(&key(1)), name, b"the same content").unwrap();
@@ -274,32 +262,24 @@ mod tests {
         let bytes: Vec<u8> = (0..64).collect();
         let hex = HEXLOWER_PERMISSIVE.encode(&bytes);
         let good = "";
-        let cases = [
-            (format!("{hex}\n"), 0o600, good),
-            (hex.to_uppercase(), 0o400, good),
-            (hex[..64].to_owned(), 0o640, good),
-            (BASE64.encode(&bytes), 0o600, good),
-            (BASE64.encode(&bytes[..32]), 0o600, good),
-            (BASE64_NOPAD.encode(&bytes[..32]), 0o600, good),
-            (BASE64_NOPAD.encode(&bytes), 0o600, good),
-            (hex.clone(), 0o660, good),
-            (hex.clone(), 0o601, "(mode 601)"),
-            (format!("{}{}", &hex, &hex), 0o600, "holds no seal key"),
-            (BASE64.encode(&[0; 32]), 0o600, "holds no seal key"),
-            (
-                hex[..62].to_owned(),
-                0o600,
-                "holds no seal key, which is 32 or 64 bytes",
-            ),
-            ("0".repeat(128), 0o600, "holds no seal key"),
-            (format!("{}x", &hex[..63]), 0o600, "holds no seal key"),
-            (String::new(), 0o600, "openssl rand -hex 64"),
-            (
-                hex.clone(),
-                0o644,
-                "every user of this machine may use (mode 644); run `chmod o= ",
-            ),
-            (hex.clone(), 0o602, "(mode 602)"),
+        let cases = cases![
+            format!("{hex}\n"), 0o600, good;
+            hex.to_uppercase(), 0o400, good;
+            hex[..64].to_owned(), 0o640, good;
+            BASE64.encode(&bytes), 0o600, good;
+            BASE64.encode(&bytes[..32]), 0o600, good;
+            BASE64_NOPAD.encode(&bytes[..32]), 0o600, good;
+            BASE64_NOPAD.encode(&bytes), 0o600, good;
+            hex.clone(), 0o660, good;
+            hex.clone(), 0o601, "(mode 601)";
+            format!("{}{}", &hex, &hex), 0o600, "holds no seal key";
+            BASE64.encode(&[0; 32]), 0o600, "holds no seal key";
+            hex[..62].to_owned(), 0o600, "holds no seal key, which is 32 or 64 bytes";
+            "0".repeat(128), 0o600, "holds no seal key";
+            format!("{}x", &hex[..63]), 0o600, "holds no seal key";
+            String::new(), 0o600, "openssl rand -hex 64";
+            hex.clone(), 0o644, "every user of this machine may use (mode 644); run `chmod o= ";
+            hex.clone(), 0o602, "(mode 602)";
         ];
         for (text, mode, expected) in cases {
             fs::write(&path, &text).unwrap();

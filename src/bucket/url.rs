@@ -147,86 +147,38 @@ mod tests {
                 prefix: prefix.to_owned(),
             })
         };
-        let cases = [
-            ("s3://feed", remote(StoreKind::S3, "feed", ""), "s3://feed"),
-            ("s3://feed/", remote(StoreKind::S3, "feed", ""), "s3://feed"),
-            (
-                "s3://my.feed/a/b=1/",
-                remote(StoreKind::S3, "my.feed", "a/b=1"),
-                "s3://my.feed/a/b=1",
-            ),
-            (
-                "gs://feed_x/a",
-                remote(StoreKind::Google, "feed_x", "a"),
-                "gs://feed_x/a",
-            ),
-            (
-                "az://feed/a",
-                remote(StoreKind::Azure, "feed", "a"),
-                "az://feed/a",
-            ),
-            (
-                "file:///srv/feed/",
-                Ok(BucketLocation::Folder("/srv/feed".into())),
-                "file:///srv/feed",
-            ),
-            (
-                "file:///srv/my%20feed",
-                Ok(BucketLocation::Folder("/srv/my feed".into())),
-                "file:///srv/my%20feed",
-            ),
-            (
-                "/srv/feed",
-                Err("`/srv/feed` is a path; write it as file:///srv/feed"),
-                "",
-            ),
-            ("feed", Err("`feed` is not the URL of a bucket"), ""),
-            (
-                "https://feed.example.org",
-                Err("`https` is not a kind of bucket"),
-                "",
-            ),
-            ("S3://feed", Err("`S3` is not a kind of bucket"), ""),
-            ("s3://", Err("`s3://` names no bucket"), ""),
-            ("s3:///prefix", Err("names no bucket"), ""),
-            (
-                "s3://key:secret@feed/x",
-                Err("holds neither credentials nor a port"),
-                "",
-            ),
-            (
-                "s3://feed:9000/x",
-                Err("holds neither credentials nor a port"),
-                "",
-            ),
-            ("s3://fe ed/x", Err("`fe ed` cannot be a bucket's name"), ""),
-            ("s3://feed//x", Err("`/x` cannot be a prefix"), ""),
-            ("s3://feed/a/../x", Err("`a/../x` cannot be a prefix"), ""),
-            ("s3://feed/x?y=1", Err("`x?y=1` cannot be a prefix"), ""),
-            ("s3://feed/a b", Err("`a b` cannot be a prefix"), ""),
-            (
-                "s3://feed/a/b//",
-                remote(StoreKind::S3, "feed", "a/b"),
-                "s3://feed/a/b",
-            ),
-            ("s3://feed/a/./x", Err("`a/./x` cannot be a prefix"), ""),
-            ("s3://feed/..", Err("`..` cannot be a prefix"), ""),
-            ("s3://a=b/x", Err("`a=b` cannot be a bucket's name"), ""),
-            (
-                "s3://user@feed",
-                Err("holds neither credentials nor a port"),
-                "",
-            ),
-            ("s3://feed/a@b", Err("`a@b` cannot be a prefix"), ""),
-            ("file:///srv/feed#x", Err("names no folder"), ""),
-            (
-                "file:///srv//",
-                Ok(BucketLocation::Folder("/srv/".into())),
-                "file:///srv",
-            ),
-            ("file://srv/feed", Err("`srv` would be another machine"), ""),
-            ("file:///", Err("`file:///` names no folder"), ""),
-            ("file:///srv/feed?x", Err("names no folder"), ""),
+        let cases = cases![
+            "s3://feed", remote(StoreKind::S3, "feed", ""), "s3://feed";
+            "s3://feed/", remote(StoreKind::S3, "feed", ""), "s3://feed";
+            "s3://my.feed/a/b=1/", remote(StoreKind::S3, "my.feed", "a/b=1"), "s3://my.feed/a/b=1";
+            "gs://feed_x/a", remote(StoreKind::Google, "feed_x", "a"), "gs://feed_x/a";
+            "az://feed/a", remote(StoreKind::Azure, "feed", "a"), "az://feed/a";
+            "file:///srv/feed/", Ok(BucketLocation::Folder("/srv/feed".into())), "file:///srv/feed";
+            "file:///srv/my%20feed", Ok(BucketLocation::Folder("/srv/my feed".into())), "file:///srv/my%20feed";
+            "/srv/feed", Err("`/srv/feed` is a path; write it as file:///srv/feed"), "";
+            "feed", Err("`feed` is not the URL of a bucket"), "";
+            "https://feed.example.org", Err("`https` is not a kind of bucket"), "";
+            "S3://feed", Err("`S3` is not a kind of bucket"), "";
+            "s3://", Err("`s3://` names no bucket"), "";
+            "s3:///prefix", Err("names no bucket"), "";
+            "s3://key:secret@feed/x", Err("holds neither credentials nor a port"), "";
+            "s3://feed:9000/x", Err("holds neither credentials nor a port"), "";
+            "s3://fe ed/x", Err("`fe ed` cannot be a bucket's name"), "";
+            "s3://feed//x", Err("`/x` cannot be a prefix"), "";
+            "s3://feed/a/../x", Err("`a/../x` cannot be a prefix"), "";
+            "s3://feed/x?y=1", Err("`x?y=1` cannot be a prefix"), "";
+            "s3://feed/a b", Err("`a b` cannot be a prefix"), "";
+            "s3://feed/a/b//", remote(StoreKind::S3, "feed", "a/b"), "s3://feed/a/b";
+            "s3://feed/a/./x", Err("`a/./x` cannot be a prefix"), "";
+            "s3://feed/..", Err("`..` cannot be a prefix"), "";
+            "s3://a=b/x", Err("`a=b` cannot be a bucket's name"), "";
+            "s3://user@feed", Err("holds neither credentials nor a port"), "";
+            "s3://feed/a@b", Err("`a@b` cannot be a prefix"), "";
+            "file:///srv/feed#x", Err("names no folder"), "";
+            "file:///srv//", Ok(BucketLocation::Folder("/srv/".into())), "file:///srv";
+            "file://srv/feed", Err("`srv` would be another machine"), "";
+            "file:///", Err("`file:///` names no folder"), "";
+            "file:///srv/feed?x", Err("names no folder"), "";
         ];
         let url = |text: &str| text.parse::<BucketUrl>().unwrap();
         assert!(

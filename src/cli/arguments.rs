@@ -9,10 +9,8 @@ use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 use strum::ParseError;
 use tracing_subscriber::EnvFilter;
 
-use crate::model::Timestamp;
-use crate::model::printable::steers;
-use crate::model::time::{DAY_S, now, parse_date, parse_time};
 use crate::model::value::scalar::Scalar;
+use crate::model::{DAY_S, Timestamp, now, parse_date, parse_time, steers};
 
 /// The longest duration, in days: a thousand years. Added to a time, a longer one could be beyond the clock's range.
 const MAX_DAYS: u64 = 365_250;
@@ -20,7 +18,7 @@ const MAX_DAYS: u64 = 365_250;
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A parser of the path of a database, or of files that are written. `-`, which elsewhere is a stream, is refused.
-pub(in crate::cli) fn path_parser() -> impl TypedValueParser<Value = PathBuf> {
+pub fn path_parser() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| match path.as_os_str() == "-" {
         true => Err("a database or a folder is no stream; name a file or folder, or write `./-` if that is its name"),
         false => Ok(path),
@@ -28,7 +26,7 @@ pub(in crate::cli) fn path_parser() -> impl TypedValueParser<Value = PathBuf> {
 }
 
 /// A parser of these words of an enum.
-pub(in crate::cli) fn one_of<T>(words: &'static [&'static str]) -> impl TypedValueParser<Value = T>
+pub fn one_of<T>(words: &'static [&'static str]) -> impl TypedValueParser<Value = T>
 where
     T: FromStr<Err = ParseError> + Clone + Send + Sync + 'static,
 {
@@ -36,7 +34,7 @@ where
 }
 
 /// Parses the value of a switch, which comes from its variable. An unclear value must not switch anything on.
-pub(in crate::cli) fn parse_switch(text: &str) -> Result<bool, &'static str> {
+pub fn parse_switch(text: &str) -> Result<bool, &'static str> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "on" => Ok(true),
         "false" | "0" | "no" | "off" => Ok(false),
@@ -45,7 +43,7 @@ pub(in crate::cli) fn parse_switch(text: &str) -> Result<bool, &'static str> {
 }
 
 /// Parses a duration: a number and a unit, or several (`1h 30m`).
-pub(in crate::cli) fn parse_duration(text: &str) -> Result<Duration, String> {
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let read = humantime::parse_duration(text)
         .map_err(|_| "write a number and a unit: 90s, 5m, 24h, 7d".to_owned())?;
     if read > Duration::from_secs(MAX_DAYS * 86_400) {
@@ -55,7 +53,7 @@ pub(in crate::cli) fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses the interval between requests to another service.
-pub(in crate::cli) fn parse_interval(text: &str) -> Result<Duration, String> {
+pub fn parse_interval(text: &str) -> Result<Duration, String> {
     let read = parse_duration(text)?;
     if read < SHORTEST_INTERVAL {
         return Err("it is too short; write at least 10ms".to_owned());
@@ -64,7 +62,7 @@ pub(in crate::cli) fn parse_interval(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses an end: an RFC 3339 time, a date (its end, UTC), or a duration from now.
-pub(in crate::cli) fn parse_end(text: &str) -> Result<Timestamp, String> {
+pub fn parse_end(text: &str) -> Result<Timestamp, String> {
     end_after(text, now())
 }
 
@@ -98,7 +96,7 @@ fn end_after(text: &str, now: Timestamp) -> Result<Timestamp, String> {
 }
 
 /// Parses `ADDRESS:PORT`. A port alone, also as `:PORT` or `localhost:PORT`, means 127.0.0.1.
-pub(in crate::cli) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     let port = text
         .strip_prefix("localhost:")
         .or(text.strip_prefix(':'))
@@ -114,7 +112,7 @@ pub(in crate::cli) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// Parses a log level, or a filter of `tracing`.
-pub(in crate::cli) fn parse_filter(text: &str) -> Result<String, String> {
+pub fn parse_filter(text: &str) -> Result<String, String> {
     const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
     // To `tracing`, a single word such as `verbose` is the name of a module.
     let is_word = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -127,7 +125,7 @@ pub(in crate::cli) fn parse_filter(text: &str) -> Result<String, String> {
 
 /// Parses an absolute URL without query, and drops a slash at its end. The documentation quotes it in shell commands,
 /// so it must not contain characters that a shell expands, or that end a quote.
-pub(in crate::cli) fn parse_url(text: &str) -> Result<String, String> {
+pub fn parse_url(text: &str) -> Result<String, String> {
     let rest = text
         .strip_prefix("https://")
         .or_else(|| text.strip_prefix("http://"));
@@ -145,7 +143,7 @@ pub(in crate::cli) fn parse_url(text: &str) -> Result<String, String> {
 }
 
 /// Parses the URL that callers see. The paths of the API already begin with `/v1`.
-pub(in crate::cli) fn parse_public_url(text: &str) -> Result<String, String> {
+pub fn parse_public_url(text: &str) -> Result<String, String> {
     let url = parse_url(text)?;
     match url.strip_suffix("/v1") {
         Some(base) => Err(format!("write it without /v1: {base}")),
@@ -154,7 +152,7 @@ pub(in crate::cli) fn parse_public_url(text: &str) -> Result<String, String> {
 }
 
 /// Parses a contact: a mail address, or the URL of a page. Returns its URL.
-pub(in crate::cli) fn parse_contact(text: &str) -> Result<String, String> {
+pub fn parse_contact(text: &str) -> Result<String, String> {
     let address = text.strip_prefix("mailto:").unwrap_or(text);
     let is_known = |letter: char| letter.is_ascii_alphanumeric() || "@._+-".contains(letter);
     let parts: Vec<&str> = address.split('@').collect();
@@ -167,7 +165,7 @@ pub(in crate::cli) fn parse_contact(text: &str) -> Result<String, String> {
 }
 
 /// Parses a year, or a range of years that includes its end.
-pub(in crate::cli) fn parse_years(text: &str) -> Result<std::ops::RangeInclusive<u16>, String> {
+pub fn parse_years(text: &str) -> Result<std::ops::RangeInclusive<u16>, String> {
     let rule = || "write a year from 1900 to 2100, or a range such as 2024..2027".to_owned();
     let year = |text: &str| <u16 as Scalar>::parse(text).ok_or_else(rule);
     let (first, last) = text.split_once("..").unwrap_or((text, text));
@@ -181,7 +179,7 @@ pub(in crate::cli) fn parse_years(text: &str) -> Result<std::ops::RangeInclusive
 }
 
 /// Parses a text that is not empty.
-pub(in crate::cli) fn parse_text(text: &str) -> Result<String, String> {
+pub fn parse_text(text: &str) -> Result<String, String> {
     if text.is_empty() {
         Err("it is empty; write a text, or leave the option out".to_owned())
     } else {
@@ -190,7 +188,7 @@ pub(in crate::cli) fn parse_text(text: &str) -> Result<String, String> {
 }
 
 /// Parses a note for the history.
-pub(in crate::cli) fn parse_note(text: &str) -> Result<String, String> {
+pub fn parse_note(text: &str) -> Result<String, String> {
     match text.chars().count() {
         0..=500 => parse_plain_text(text),
         chars => Err(format!("it has {chars} characters; write at most 500")),
@@ -198,7 +196,7 @@ pub(in crate::cli) fn parse_note(text: &str) -> Result<String, String> {
 }
 
 /// Parses a text that is not empty and contains no control characters.
-pub(in crate::cli) fn parse_plain_text(text: &str) -> Result<String, String> {
+pub fn parse_plain_text(text: &str) -> Result<String, String> {
     if text.contains(steers) {
         return Err(
             "it contains a line break, a tab, or another control character; write one line of plain text".to_owned()
@@ -274,21 +272,15 @@ mod tests {
         let long = "é".repeat(500);
         check(
             parse_note,
-            &[
-                (
-                    "agreed with Dr. Ito on 3 May",
-                    Ok("agreed with Dr. Ito on 3 May"),
-                ),
-                (long.as_str(), Ok(long.as_str())),
-                (
-                    &format!("{long}!"),
-                    Err("501 characters; write at most 500"),
-                ),
-                ("", Err("it is empty")),
-                ("a\nb", Err("one line of plain text")),
-                ("a\tb", Err("one line of plain text")),
-                ("\u{202e}a", Err("one line of plain text")),
-                ("\u{7f}", Err("one line of plain text")),
+            &cases![
+                "agreed with Dr. Ito on 3 May", Ok("agreed with Dr. Ito on 3 May");
+                long.as_str(), Ok(long.as_str());
+                &format!("{long}!"), Err("501 characters; write at most 500");
+                "", Err("it is empty");
+                "a\nb", Err("one line of plain text");
+                "a\tb", Err("one line of plain text");
+                "\u{202e}a", Err("one line of plain text");
+                "\u{7f}", Err("one line of plain text");
             ],
         );
     }
@@ -441,26 +433,12 @@ mod tests {
 
     #[test]
     fn log_filters_are_read() {
-        for text in [
-            "error",
-            "WARN",
-            "info",
-            "debug",
-            "trace",
-            "off",
-            "warn,medfeed::serve=debug",
-            "medfeed=info",
+        for text in words![
+            "error" "WARN" "info" "debug" "trace" "off" "warn,medfeed::serve=debug" "medfeed=info"
         ] {
             assert_eq!(parse_filter(text).as_deref(), Ok(text));
         }
-        for text in [
-            "verbose",
-            "warning",
-            "5x",
-            "medfeed",
-            "a=b=c",
-            "medfeed=loud",
-        ] {
+        for text in words!["verbose" "warning" "5x" "medfeed" "a=b=c" "medfeed=loud"] {
             assert!(parse_filter(text).is_err(), "{text}");
         }
     }

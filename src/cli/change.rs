@@ -7,11 +7,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::import::findings::cut;
-use crate::model::message::Count;
-use crate::model::printable::Printable;
-use crate::model::reference::{ReferenceFields, Referenced};
-use crate::model::value::{FieldValue, LinkTexts};
-use crate::model::{Curated, Dataset, Fields, Id, License, RecordFields, References};
+use crate::model::{
+    Count, Curated, Dataset, FieldValue, Fields, Id, Joined, License, LinkTexts, Printable,
+    RecordFields, ReferenceFields, Referenced, References,
+};
 use crate::store::{Batch, Edit, Snapshot, StoreError};
 
 /// The most rows of a list that are printed as text.
@@ -21,7 +20,7 @@ const MAX_VALUE_CHARS: usize = 100;
 
 /// The changes of a batch.
 #[derive(Debug, Default)]
-pub(in crate::cli) struct Changes {
+pub struct Changes {
     /// Organizations, tags, conferences, journals; each by id.
     pub changes: Vec<RowChange>,
     /// By license and dataset.
@@ -29,7 +28,7 @@ pub(in crate::cli) struct Changes {
 }
 
 #[derive(Debug, Serialize)]
-pub(in crate::cli) struct RowChange {
+pub struct RowChange {
     dataset: &'static str,
     id: Id,
     name: String,
@@ -55,15 +54,15 @@ struct FieldChange {
 }
 
 /// A record by id and name.
-#[derive(Clone, Debug, Serialize)]
-pub(in crate::cli) struct NamedRecord {
+#[derive(Debug, Serialize)]
+pub struct NamedRecord {
     pub id: Id,
     pub name: String,
 }
 
 /// The records of a dataset that enter a license, change in it, or leave it.
 #[derive(Debug, Serialize)]
-pub(in crate::cli) struct RecordsOfLicense {
+pub struct RecordsOfLicense {
     license: String,
     dataset: Dataset,
     entering: Vec<NamedRecord>,
@@ -316,7 +315,7 @@ fn push_more(text: &mut String, count: usize) {
 }
 
 /// A field's value in the JSON of the API.
-pub(in crate::cli) fn value_of(value: &dyn FieldValue, links: &dyn LinkTexts) -> Value {
+pub fn value_of(value: &dyn FieldValue, links: &dyn LinkTexts) -> Value {
     let mut json = Vec::new();
     value.write_json(&mut json, links);
     // Valid JSON was just written.
@@ -324,18 +323,12 @@ pub(in crate::cli) fn value_of(value: &dyn FieldValue, links: &dyn LinkTexts) ->
 }
 
 /// A value as text; `None` if it is empty. Links are named as in CSV.
-pub(in crate::cli) fn text_of(value: &Value) -> Option<String> {
+pub fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
         Value::Array(items) if items.is_empty() => None,
-        Value::Array(items) => Some(
-            items
-                .iter()
-                .filter_map(text_of)
-                .collect::<Vec<_>>()
-                .join("; "),
-        ),
+        Value::Array(items) => Some(items.iter().filter_map(text_of).joined("; ")),
         // An organization or a tag. A tag has a category, and is shown with its type.
         Value::Object(members) => {
             let text = |key: &str| members.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -485,24 +478,15 @@ mod tests {
 
     #[test]
     fn values_are_shown_as_text() {
-        let cases = [
-            (json!(null), None),
-            (json!([]), None),
-            (json!("Zürich"), Some("Zürich")),
-            (json!(4.5), Some("4.5")),
-            (json!(true), Some("true")),
-            (
-                json!(["Hematology", "Oncology"]),
-                Some("Hematology; Oncology"),
-            ),
-            (
-                json!([{"id": 1, "name": "ASCO", "abbv": null, "type": "society", "url": null}]),
-                Some("ASCO"),
-            ),
-            (
-                json!([{"id": 1, "type": "Topic", "name": "Lung", "category": null}]),
-                Some("Topic: Lung"),
-            ),
+        let cases = cases![
+            json!(null), None;
+            json!([]), None;
+            json!("Zürich"), Some("Zürich");
+            json!(4.5), Some("4.5");
+            json!(true), Some("true");
+            json!(["Hematology", "Oncology"]), Some("Hematology; Oncology");
+            json!([{"id": 1, "name": "ASCO", "abbv": null, "type": "society", "url": null}]), Some("ASCO");
+            json!([{"id": 1, "type": "Topic", "name": "Lung", "category": null}]), Some("Topic: Lung");
         ];
         for (value, expected) in cases {
             assert_eq!(text_of(&value).as_deref(), expected, "{value}");

@@ -6,25 +6,23 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use serde::Serialize;
 
 use crate::bucket::{Bucket, BucketUrl, SealKey};
 use crate::cli::arguments::{parse_duration, parse_switch, path_parser};
 use crate::cli::output::{can_ask, confirm, counted, note, print_json, print_text, warn};
-use crate::model::Head;
-use crate::model::printable::{Printable, ShellWord};
-use crate::model::time::{DAY_S, now};
+use crate::model::{DAY_S, Head, Printable, ShellWord, now};
 use crate::replicate::replica::LogReader;
 use crate::store::file::metadata::resolve;
 use crate::store::replication::PublishedNote;
 use crate::store::{CLOCK_TOLERANCE_S, CommitPoint, Edit, Reader, StoreError, Writer};
 
 /// The exit code of a command that succeeded, but whose change is not published yet.
-pub(in crate::cli) const NOT_PUBLISHED: u8 = 3;
+pub const NOT_PUBLISHED: u8 = 3;
 /// The exit code of a command whose database another publisher took over.
-pub(in crate::cli) const EXIT_FENCED: u8 = 4;
+pub const EXIT_FENCED: u8 = 4;
 
 /// The time for which a command that revokes keys waits for replicas by default.
 const REVOKE_PUBLISH_WAIT: Duration = Duration::from_secs(30);
@@ -38,7 +36,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The global options.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
-pub(in crate::cli) struct Common {
+pub struct Common {
     /// The database file
     #[arg(long, global = true, env = "MEDFEED_DB", value_name = "PATH", default_value = "medfeed.redb",
           value_parser = path_parser())]
@@ -62,7 +60,7 @@ pub(in crate::cli) struct Common {
 
 /// The effect of a commit on access, which decides how long its command waits for replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli) enum AccessChange {
+pub enum AccessChange {
     /// Nobody loses access.
     None,
     /// A license shows fewer records. An unpublished commit is reported, unless the options say not to wait.
@@ -72,13 +70,13 @@ pub(in crate::cli) enum AccessChange {
 }
 
 /// Whether a command line asks for JSON, also if it is wrong.
-pub(in crate::cli) fn asks_for_json(arguments: &[OsString]) -> bool {
+pub fn asks_for_json(arguments: &[OsString]) -> bool {
     arguments.iter().any(|argument| argument == "--json")
         || std::env::var("MEDFEED_JSON").is_ok_and(|value| parse_switch(&value) == Ok(true))
 }
 
 /// Returns an error if the folder of a file does not exist.
-pub(in crate::cli) fn require_folder(file: &Path) -> anyhow::Result<()> {
+pub fn require_folder(file: &Path) -> Result<()> {
     let folder = file
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
@@ -94,10 +92,7 @@ pub(in crate::cli) fn require_folder(file: &Path) -> anyhow::Result<()> {
 }
 
 /// A reader of the log in a bucket.
-pub(in crate::cli) fn open_log(
-    url: &BucketUrl,
-    seal_key: Option<&Path>,
-) -> anyhow::Result<LogReader> {
+pub fn open_log(url: &BucketUrl, seal_key: Option<&Path>) -> Result<LogReader> {
     let seal = seal_key
         .map(SealKey::load)
         .transpose()
@@ -119,7 +114,7 @@ fn describe_pause(last: CommitPoint, min_days: i64) -> Option<String> {
 }
 
 /// Warns of a commit after an unusual pause.
-pub(in crate::cli) fn warn_of_pause(last: CommitPoint) {
+pub fn warn_of_pause(last: CommitPoint) {
     describe_pause(last, 30)
         .iter()
         .for_each(|pause| warn(pause));
@@ -190,7 +185,7 @@ impl Publication {
 impl Common {
     /// Waits until the last commit is published, if the database is published and the options ask for it. Returns the
     /// exit code of the command that made the commit. The writer's lock must be free: the publisher takes it.
-    pub fn await_publication(&self, access: AccessChange) -> anyhow::Result<ExitCode> {
+    pub fn await_publication(&self, access: AccessChange) -> Result<ExitCode> {
         let default = if access == AccessChange::Revoked {
             REVOKE_PUBLISH_WAIT
         } else {
@@ -233,7 +228,7 @@ impl Common {
     }
 
     /// Prints the result as text or JSON. Returns the exit code of success.
-    pub fn result(&self, json: &impl Serialize, text: impl Display) -> anyhow::Result<ExitCode> {
+    pub fn result(&self, json: &impl Serialize, text: impl Display) -> Result<ExitCode> {
         let printed = if self.json {
             print_json(&serde_json::to_string(json)?)
         } else {
@@ -263,7 +258,7 @@ impl Common {
     }
 
     /// Fails if there is no database, unless the command may create it. A dry run only warns.
-    pub fn require_db(&self, create: bool, dry_run: bool) -> anyhow::Result<()> {
+    pub fn require_db(&self, create: bool, dry_run: bool) -> Result<()> {
         let db = self.resolved_db();
         if create || db.exists() {
             return Ok(());
@@ -280,14 +275,14 @@ impl Common {
     }
 
     /// Opens the database, or creates it. [`Common::require_db`] comes first where that needs `--create`.
-    pub fn open_or_create_writer(&self) -> anyhow::Result<Writer> {
+    pub fn open_or_create_writer(&self) -> Result<Writer> {
         require_folder(&self.resolved_db())?;
         Ok(Writer::open_or_create(&self.db, self.wait)?)
     }
 
     /// Opens the database for a change. The change of a dry run is made in a copy: a question takes no lock, and needs
     /// no right to write.
-    pub fn open_to_change(&self, create: bool, dry_run: bool) -> anyhow::Result<Writer> {
+    pub fn open_to_change(&self, create: bool, dry_run: bool) -> Result<Writer> {
         Ok(match (dry_run, create) {
             (true, _) => Writer::of_copy(&self.resolved_db())?,
             (false, true) => self.open_or_create_writer()?,
@@ -301,7 +296,7 @@ impl Common {
 
     /// Asks on a terminal if the clock seems to be far ahead. The writer's lock must be free: no other command waits for
     /// the user.
-    pub fn confirm_clock(&self) -> anyhow::Result<()> {
+    pub fn confirm_clock(&self) -> Result<()> {
         // Opening the writer reports errors.
         let last = self.open_reader().map(|reader| reader.newest().commit());
         match describe_pause(last.unwrap_or_default(), UNLIKELY_PAUSE_DAYS) {
@@ -312,7 +307,7 @@ impl Common {
 
     /// Commits an edit with its description for the history. Without a terminal, a clock that seems to be far ahead needs
     /// `--yes`. On a terminal, [`Common::confirm_clock`] has asked before.
-    pub fn commit(&self, mut edit: Edit<'_>, what: impl Into<String>) -> anyhow::Result<()> {
+    pub fn commit(&self, mut edit: Edit<'_>, what: impl Into<String>) -> Result<()> {
         if !edit.is_empty() {
             let last = edit.base_commit();
             if let Some(question) = describe_pause(last, UNLIKELY_PAUSE_DAYS) {

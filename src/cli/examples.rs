@@ -6,7 +6,7 @@ use clap::Command;
 type Examples = (&'static str, &'static [&'static str]);
 
 /// The examples of every command.
-pub(in crate::cli) const EXAMPLES: &[Examples] = &[
+pub const EXAMPLES: &[Examples] = &[
     (
         "",
         &[
@@ -175,7 +175,7 @@ pub(in crate::cli) const EXAMPLES: &[Examples] = &[
 ];
 
 /// The examples of a command.
-pub(in crate::cli) fn of(path: &str) -> &'static [&'static str] {
+pub fn of(path: &str) -> &'static [&'static str] {
     EXAMPLES
         .iter()
         .find(|(name, _)| *name == path)
@@ -183,7 +183,7 @@ pub(in crate::cli) fn of(path: &str) -> &'static [&'static str] {
 }
 
 /// Adds the examples at the end of every command's help.
-pub(in crate::cli) fn add(command: Command, path: &str) -> Command {
+pub fn add(command: Command, path: &str) -> Command {
     let names: Vec<String> = command
         .get_subcommands()
         .map(|below| below.get_name().to_owned())

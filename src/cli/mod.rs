@@ -17,6 +17,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
@@ -28,8 +29,7 @@ use self::commands::{
 };
 use self::common::{Common, EXIT_FENCED, asks_for_json};
 use self::output::{describe_error, is_dumb_terminal, note, print_error};
-use crate::model::printable::steers;
-use crate::model::{Dataset, Id};
+use crate::model::{Dataset, Id, steers};
 use crate::serve::Limits;
 use crate::store::StoreError;
 use crate::store::file::notes::name_command;
@@ -247,7 +247,7 @@ pub fn run(arguments: Vec<OsString>, limits: Limits) -> ExitCode {
     code
 }
 
-fn run_command(common: &Common, command: Command, limits: Limits) -> anyhow::Result<ExitCode> {
+fn run_command(common: &Common, command: Command, limits: Limits) -> Result<ExitCode> {
     match command {
         Command::Demo(args) => demo::run(common, args),
         Command::Serve(args) => serve::run(common, *args, limits),

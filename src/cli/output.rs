@@ -3,39 +3,38 @@
 use std::io::{self, IsTerminal, Write, stderr, stdin, stdout};
 use std::path::Path;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use serde_json::json;
 
 use crate::disk;
 use crate::import::{Finding, FindingGroup, Findings};
-use crate::model::message::Count;
-use crate::model::printable::{Printable, printable_json};
+use crate::model::{Count, Joined, Printable, printable_json};
 
 /// Prints why the command failed.
-pub(in crate::cli) fn print_error(json: bool, message: &str) {
+pub fn print_error(json: bool, message: &str) {
     if !json || print_json(&json!({ "error": message.trim_end() }).to_string()).is_err() {
         note(&format!("error: {}", Printable(message.trim_end())));
     }
 }
 
 /// Prints a text on standard output, as far as it can be written.
-pub(in crate::cli) fn print_line(text: &str) {
+pub fn print_line(text: &str) {
     let _ = print_text(text);
 }
 
 /// Prints a text on standard output. A closed pipe is not an error.
-pub(in crate::cli) fn print_text(text: &str) -> io::Result<()> {
+pub fn print_text(text: &str) -> io::Result<()> {
     print_file(format!("{}\n", harmless(text.trim_end_matches('\n'))).as_bytes())
 }
 
 /// Prints JSON on standard output. Control characters occur only in strings, and are escaped there. A closed pipe is
 /// not an error.
-pub(in crate::cli) fn print_json(json: &str) -> io::Result<()> {
+pub fn print_json(json: &str) -> io::Result<()> {
     print_file(format!("{}\n", printable_json(json)).as_bytes())
 }
 
 /// Prints a file on standard output. A closed pipe is not an error.
-pub(in crate::cli) fn print_file(content: &[u8]) -> io::Result<()> {
+pub fn print_file(content: &[u8]) -> io::Result<()> {
     let mut out = stdout().lock();
     match out.write_all(content).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -44,17 +43,17 @@ pub(in crate::cli) fn print_file(content: &[u8]) -> io::Result<()> {
 }
 
 /// Prints a text on standard error.
-pub(in crate::cli) fn note(text: &str) {
+pub fn note(text: &str) {
     let _ = writeln!(stderr().lock(), "{}", harmless(text));
 }
 
 /// Prints a warning that is no part of the result.
-pub(in crate::cli) fn warn(message: &str) {
+pub fn warn(message: &str) {
     note(&format!("warning: {}", Printable(message)));
 }
 
 /// Returns a line for each kind of findings, or for each finding.
-pub(in crate::cli) fn list_findings(findings: &Findings, all: bool) -> Vec<String> {
+pub fn list_findings(findings: &Findings, all: bool) -> Vec<String> {
     let kept = findings.kept();
     let groups = findings.groups();
     let (mut lines, listed): (Vec<String>, usize) = if all {
@@ -81,29 +80,28 @@ pub(in crate::cli) fn list_findings(findings: &Findings, all: bool) -> Vec<Strin
 fn harmless(text: &str) -> String {
     text.split('\n')
         .map(|line| Printable(line).to_string())
-        .collect::<Vec<_>>()
-        .join("\n")
+        .joined("\n")
 }
 
 /// Whether a question can be asked: standard input is a terminal, and nothing waits in it. Pasted lines are commands,
 /// and no answers.
-pub(in crate::cli) fn can_ask() -> bool {
+pub fn can_ask() -> bool {
     stdin().is_terminal() && rustix::io::ioctl_fionread(stdin()).is_ok_and(|waiting| waiting == 0)
 }
 
 /// Whether standard error is a terminal that understands escape sequences.
-pub(in crate::cli) fn can_draw() -> bool {
+pub fn can_draw() -> bool {
     stderr().is_terminal() && !is_dumb_terminal()
 }
 
 /// Whether the user says that the terminal understands no escape sequences.
-pub(in crate::cli) fn is_dumb_terminal() -> bool {
+pub fn is_dumb_terminal() -> bool {
     std::env::var_os("TERM").is_some_and(|kind| kind == "dumb")
 }
 
 /// Asks on a terminal, unless `yes` is set. Returns an error if the answer is not `y` or `yes`, or if there is no
 /// terminal. `done` names the refused action in that error, such as `removed`.
-pub(in crate::cli) fn confirm(question: &str, yes: bool, done: &str) -> anyhow::Result<()> {
+pub fn confirm(question: &str, yes: bool, done: &str) -> Result<()> {
     if yes {
         return Ok(());
     }
@@ -123,7 +121,7 @@ pub(in crate::cli) fn confirm(question: &str, yes: bool, done: &str) -> anyhow::
 }
 
 /// Rows below a header, in aligned columns. A cell never breaks a line.
-pub(in crate::cli) fn table<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> String {
+pub fn table<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> String {
     let header = header.map(str::to_owned);
     let lines: Vec<[String; N]> = std::iter::once(&header)
         .chain(rows)
@@ -139,19 +137,19 @@ pub(in crate::cli) fn table<const N: usize>(header: [&str; N], rows: &[[String; 
     let widths: Vec<usize> = (0..N).map(width).collect();
     let mut text = String::new();
     for line in &lines {
-        let cells: Vec<String> = line
+        let cells = line
             .iter()
             .zip(&widths)
             .map(|(cell, width)| format!("{cell:<width$}"))
-            .collect();
-        text.push_str(cells.join("  ").trim_end());
+            .joined("  ");
+        text.push_str(cells.trim_end());
         text.push('\n');
     }
     text
 }
 
 /// A count with its noun: `1 record`, `2 records`, `2 entries`.
-pub(in crate::cli) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
     match noun.strip_suffix("ry") {
         _ if count == 1 => format!("1 {noun}"),
@@ -161,7 +159,7 @@ pub(in crate::cli) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
 }
 
 /// The error and its causes in one line. A cause that is already in the text is not repeated.
-pub(in crate::cli) fn describe_error(error: &anyhow::Error) -> String {
+pub fn describe_error(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {
         let system = cause.downcast_ref::<io::Error>();
@@ -178,7 +176,7 @@ pub(in crate::cli) fn describe_error(error: &anyhow::Error) -> String {
 }
 
 /// Maps an error of the operating system at a path.
-pub(in crate::cli) fn at(path: &Path) -> impl FnOnce(io::Error) -> anyhow::Error {
+pub fn at(path: &Path) -> impl FnOnce(io::Error) -> anyhow::Error {
     move |error| anyhow!(disk::describe_at(path, &error))
 }
 
@@ -251,20 +249,12 @@ mod tests {
     #[test]
     fn a_cause_is_described_once() {
         let missing = || io::Error::from_raw_os_error(2);
-        let cases = [
-            (anyhow!("nothing to do"), "nothing to do"),
-            (
-                anyhow!(io::Error::from_raw_os_error(28)).context("row 3"),
-                "row 3: No space left on device; free some room on the disk, or raise the limits of this user",
-            ),
-            (
-                StoreError::Io {
-                    path: PathBuf::from("x"),
-                    source: missing(),
-                }
-                .into(),
-                "x: No such file or directory; check the path and its spelling",
-            ),
+        let cases = cases![
+            anyhow!("nothing to do"), "nothing to do";
+            anyhow!(io::Error::from_raw_os_error(28)).context("row 3"),
+                "row 3: No space left on device; free some room on the disk, or raise the limits of this user";
+            StoreError::Io { path: PathBuf::from("x"), source: missing() }.into(),
+                "x: No such file or directory; check the path and its spelling";
         ];
         for (error, expected) in cases {
             assert_eq!(describe_error(&error), expected);

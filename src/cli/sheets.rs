@@ -2,15 +2,13 @@
 
 use std::io::{Seek, Write};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use rust_xlsxwriter::{
     ColNum, DataValidation, ExcelDateTime, Format, FormatAlign, Note, RowNum, Workbook, Worksheet,
 };
 
-use crate::model::Number;
 use crate::model::field::FieldTable;
-use crate::model::time::parse_date;
-use crate::model::value::ValueKind;
+use crate::model::{Number, ValueKind, parse_date};
 
 /// The most UTF-16 units of a cell.
 const MAX_CELL_UNITS: usize = 32_767;
@@ -41,7 +39,7 @@ impl SheetColumn {
 }
 
 /// Writes a workbook.
-pub(in crate::cli) struct WorkbookWriter {
+pub struct WorkbookWriter {
     workbook: Workbook,
     date: Format,
     header: Format,
@@ -64,7 +62,7 @@ impl WorkbookWriter {
         name: &str,
         table: &'static FieldTable,
         is_dated: bool,
-    ) -> anyhow::Result<SheetWriter<'_>> {
+    ) -> Result<SheetWriter<'_>> {
         let note = "The row's number, from 1; it never changes";
         let mut columns = vec![SheetColumn {
             name: "id",
@@ -102,13 +100,13 @@ impl WorkbookWriter {
     }
 
     /// Writes the whole workbook to `out`.
-    pub fn write(mut self, out: impl Write + Seek + Send) -> anyhow::Result<()> {
+    pub fn write(mut self, out: impl Write + Seek + Send) -> Result<()> {
         Ok(self.workbook.save_to_writer(out)?)
     }
 }
 
 /// Fills one sheet.
-pub(in crate::cli) struct SheetWriter<'a> {
+pub struct SheetWriter<'a> {
     sheet: &'a mut Worksheet,
     columns: Vec<SheetColumn>,
     date: &'a Format,
@@ -118,7 +116,7 @@ pub(in crate::cli) struct SheetWriter<'a> {
 
 impl SheetWriter<'_> {
     /// Adds a row, given as the cells of CSV. Returns an error if a text is too long for a cell, or the sheet is full.
-    pub fn push(&mut self, cells: &[impl AsRef<str>]) -> anyhow::Result<()> {
+    pub fn push(&mut self, cells: &[impl AsRef<str>]) -> Result<()> {
         self.rows += 1;
         for ((at, column), cell) in (0..).zip(&self.columns).zip(cells) {
             let cell = cell.as_ref();
@@ -144,7 +142,7 @@ impl SheetWriter<'_> {
     }
 
     /// Ends the sheet with a filter on all its columns.
-    pub fn end(self) -> anyhow::Result<()> {
+    pub fn end(self) -> Result<()> {
         let last = ColNum::try_from(self.columns.len())?.saturating_sub(1);
         self.sheet.autofilter(0, 0, self.rows.max(1), last)?;
         Ok(())
@@ -152,7 +150,7 @@ impl SheetWriter<'_> {
 
     /// Prepares the empty sheet for typing: formats that keep texts unchanged, lists of allowed words, and a note for
     /// each column.
-    pub fn prepare(&mut self) -> anyhow::Result<()> {
+    pub fn prepare(&mut self) -> Result<()> {
         for (at, column) in (0..).zip(&self.columns) {
             self.sheet.insert_note(
                 0,
@@ -194,7 +192,7 @@ fn write(
     kind: ValueKind,
     cell: &str,
     (date, text): (&Format, &Format),
-) -> anyhow::Result<()> {
+) -> Result<()> {
     // A number or date that a spreadsheet would not keep exactly is written as a text. Import reads such texts too.
     match kind {
         ValueKind::Integer | ValueKind::Year

@@ -9,10 +9,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, Command};
 
 use crate::cli::output::warn;
-use crate::model::fold::nearest;
+use crate::model::nearest;
 
 /// Lets commas separate the values in the variable of a list option. On the command line, the option is repeated.
-pub(in crate::cli) fn split_lists(program: Command, arguments: &[OsString]) -> Command {
+pub fn split_lists(program: Command, arguments: &[OsString]) -> Command {
     change_arguments(program, &|argument| {
         let option = format!("--{}", argument.get_long().unwrap_or_default());
         let is_given = arguments
@@ -27,7 +27,7 @@ pub(in crate::cli) fn split_lists(program: Command, arguments: &[OsString]) -> C
 }
 
 /// Names the variable that an error comes from: the one without which the error would be about another argument.
-pub(in crate::cli) fn name_variable(
+pub fn name_variable(
     mut error: clap::Error,
     program: &Command,
     arguments: &[OsString],
@@ -90,7 +90,7 @@ fn variables(command: &Command) -> BTreeSet<String> {
 }
 
 /// Warns of each variable that belongs to no option.
-pub(in crate::cli) fn warn_of_unknown_variables(program: &Command) {
+pub fn warn_of_unknown_variables(program: &Command) {
     unknown(program, std::env::vars_os().map(|(name, _)| name))
         .iter()
         .for_each(|warning| warn(warning));
@@ -129,77 +129,41 @@ mod tests {
 
     /// Each variable, the commands that read it, and its one meaning for all of them. Options that select or permit what
     /// one call does have none.
-    const MEANINGS: &[(&str, &str, &str)] = &[
-        (
-            "ADMIN_HOST",
-            "publish serve",
-            "a name of this program's own monitoring listener",
-        ),
-        (
-            "ADMIN_LISTEN",
-            "health publish serve",
-            "the address of the monitoring listener",
-        ),
-        ("CACHE_BYTES", "serve", "the memory of the answer cache"),
-        ("CA_FILE", "pull", "the trusted certificates"),
-        ("CHANGE_DELAY", "serve", "how long commits are held back"),
-        ("CONTACT", "serve", "where customers reach the operator"),
-        ("CORS_ORIGIN", "serve", "the allowed origins"),
-        ("CREATE", "serve", "whether a server creates its database"),
-        ("DB", "all", "the database file"),
-        ("DOCS_URL", "serve", "the URL of the documentation"),
-        (
-            "DRAIN_TIMEOUT",
-            "serve",
-            "how long open requests may take at the end",
-        ),
-        (
-            "EVERY",
-            "publish",
-            "the shortest time between two entries of the log",
-        ),
-        ("FORWARDED_HEADER", "serve", "the header of trusted proxies"),
-        ("FROM", "serve", "the bucket that a replica follows"),
-        ("HEARTBEAT", "publish", "how often the heartbeat is written"),
-        ("JSON", "all", "whether the output is JSON"),
-        ("KEEP", "publish", "how long objects are kept"),
-        ("KEY_FILE", "pull", "the file with the API key"),
-        (
-            "LISTEN",
-            "demo health serve",
-            "the address of the API's listener",
-        ),
-        ("LOG", "demo publish serve", "the log level"),
-        ("LOG_FORMAT", "demo publish serve", "the format of the log"),
-        ("MAX_STALENESS", "serve", "when a replica stops answering"),
-        (
-            "PLAIN_HTTP",
-            "publish serve",
-            "whether this program's own listeners may speak plain HTTP",
-        ),
-        ("POLL", "serve", "how often a replica polls"),
-        ("PUBLIC_URL", "serve", "the URL that callers see"),
-        (
-            "PUBLISH_URL",
-            "publish",
-            "the bucket that is published into",
-        ),
-        ("PUBLISH_WAIT", "all", "how long to wait for the bucket"),
-        ("REUSE_PORT", "serve", "whether servers share an address"),
-        (
-            "SEAL_KEY",
-            "backup check promote publish serve",
-            "the file with the bucket's seal key",
-        ),
-        (
-            "STATE_EVERY",
-            "publish",
-            "how often a whole state is written",
-        ),
-        ("TLS_CERT", "health serve", "the server's certificate"),
-        ("TLS_KEY", "serve", "the server's private key"),
-        ("TRUSTED_PROXY", "serve", "the trusted proxies"),
-        ("WAIT", "all", "how long to wait for another writer"),
+    const MEANINGS: &[(&str, &str, &str)] = &cases![
+        "ADMIN_HOST", "publish serve", "a name of this program's own monitoring listener";
+        "ADMIN_LISTEN", "health publish serve", "the address of the monitoring listener";
+        "CACHE_BYTES", "serve", "the memory of the answer cache";
+        "CA_FILE", "pull", "the trusted certificates";
+        "CHANGE_DELAY", "serve", "how long commits are held back";
+        "CONTACT", "serve", "where customers reach the operator";
+        "CORS_ORIGIN", "serve", "the allowed origins";
+        "CREATE", "serve", "whether a server creates its database";
+        "DB", "all", "the database file";
+        "DOCS_URL", "serve", "the URL of the documentation";
+        "DRAIN_TIMEOUT", "serve", "how long open requests may take at the end";
+        "EVERY", "publish", "the shortest time between two entries of the log";
+        "FORWARDED_HEADER", "serve", "the header of trusted proxies";
+        "FROM", "serve", "the bucket that a replica follows";
+        "HEARTBEAT", "publish", "how often the heartbeat is written";
+        "JSON", "all", "whether the output is JSON";
+        "KEEP", "publish", "how long objects are kept";
+        "KEY_FILE", "pull", "the file with the API key";
+        "LISTEN", "demo health serve", "the address of the API's listener";
+        "LOG", "demo publish serve", "the log level";
+        "LOG_FORMAT", "demo publish serve", "the format of the log";
+        "MAX_STALENESS", "serve", "when a replica stops answering";
+        "PLAIN_HTTP", "publish serve", "whether this program's own listeners may speak plain HTTP";
+        "POLL", "serve", "how often a replica polls";
+        "PUBLIC_URL", "serve", "the URL that callers see";
+        "PUBLISH_URL", "publish", "the bucket that is published into";
+        "PUBLISH_WAIT", "all", "how long to wait for the bucket";
+        "REUSE_PORT", "serve", "whether servers share an address";
+        "SEAL_KEY", "backup check promote publish serve", "the file with the bucket's seal key";
+        "STATE_EVERY", "publish", "how often a whole state is written";
+        "TLS_CERT", "health serve", "the server's certificate";
+        "TLS_KEY", "serve", "the server's private key";
+        "TRUSTED_PROXY", "serve", "the trusted proxies";
+        "WAIT", "all", "how long to wait for another writer";
     ];
 
     /// Collects the commands that read each variable. A variable is named after its option.
@@ -336,26 +300,20 @@ mod tests {
     #[test]
     fn unknown_variables_are_reported() {
         let program = crate::cli::program();
-        let cases = [
-            ("MEDFEED_YEAR", Some("some options have none")),
-            ("MEDFEED_DRY_RUN", Some("some options have none")),
-            ("MEDFEED_LISTN", Some("did you mean `MEDFEED_LISTEN`?")),
-            (
-                "MEDFEED_PUBLISH_UR",
-                Some("did you mean `MEDFEED_PUBLISH_URL`?"),
-            ),
-            (
-                "MEDFEED_DATABASE_FOLDER",
-                Some("`medfeed COMMAND --help` lists the variables"),
-            ),
-            ("MEDFEED_PORT", Some("lists the variables")),
-            ("MEDFEED_DB", None),
-            ("MEDFEED_PUBLISH_URL", None),
-            ("MEDFEED_CACHE_BYTES", None),
-            ("MEDFEED_KEY", None),
-            ("MEDFEED_BENCH_LARGE", None),
-            ("MEDFEED_AXE", None),
-            ("PATH", None),
+        let cases = cases![
+            "MEDFEED_YEAR", Some("some options have none");
+            "MEDFEED_DRY_RUN", Some("some options have none");
+            "MEDFEED_LISTN", Some("did you mean `MEDFEED_LISTEN`?");
+            "MEDFEED_PUBLISH_UR", Some("did you mean `MEDFEED_PUBLISH_URL`?");
+            "MEDFEED_DATABASE_FOLDER", Some("`medfeed COMMAND --help` lists the variables");
+            "MEDFEED_PORT", Some("lists the variables");
+            "MEDFEED_DB", None;
+            "MEDFEED_PUBLISH_URL", None;
+            "MEDFEED_CACHE_BYTES", None;
+            "MEDFEED_KEY", None;
+            "MEDFEED_BENCH_LARGE", None;
+            "MEDFEED_AXE", None;
+            "PATH", None;
         ];
         for (name, expected) in cases {
             let warning = unknown(&program, [OsString::from(name)].into_iter())

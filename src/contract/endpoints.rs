@@ -331,7 +331,7 @@ impl Contract {
 }
 
 /// The body of `/status`, its members in the order of the JSON (contract, "GET /status").
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct StatusBody {
     /// `ok` if the API is up.
     pub status: &'static str,
@@ -344,7 +344,7 @@ pub struct StatusBody {
 }
 
 /// The size and age of a dataset.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct DatasetBody {
     /// The number of records.
     pub records: u64,

@@ -9,12 +9,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::Code;
-use crate::model::time::{parse_date, parse_time};
-use crate::model::value::ValueKind;
-use crate::model::{Dataset, ExportFormat, Id, Number, Timestamp};
+use crate::model::{
+    Dataset, ExportFormat, Id, Joined, Number, Timestamp, ValueKind, parse_date, parse_time,
+};
 
 /// A request that an endpoint rejects.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct BadRequest {
     /// The error code.
     pub code: Code,
@@ -193,8 +193,7 @@ impl ParameterForm {
             values
                 .iter()
                 .map(|value| format!("`{value}`"))
-                .collect::<Vec<_>>()
-                .join(between)
+                .joined(between)
         };
         match self {
             ParameterForm::Id => format!("a whole number from {} to {}", Id::MIN, Id::MAX),

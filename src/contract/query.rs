@@ -256,15 +256,9 @@ mod tests {
         ] {
             assert_eq!(parse(text), Ok(expected), "{text}");
         }
-        let twice = [
-            "limit=7&limit=7",
-            "limit=7&limit=8",
-            "limit=7&limit=",
-            "limit&limit=7",
-            "limit=7&%6cimit=8",
-            "q=ab&limit=7&q=ab",
-            "cursor=x&cursor=x",
-            "country=a&country=b&country=c",
+        let twice = words![
+            "limit=7&limit=7" "limit=7&limit=8" "limit=7&limit=" "limit&limit=7" "limit=7&%6cimit=8"
+            "q=ab&limit=7&q=ab" "cursor=x&cursor=x" "country=a&country=b&country=c"
         ];
         for text in twice {
             let error = parse(text).unwrap_err();
@@ -281,23 +275,20 @@ mod tests {
 
     #[test]
     fn the_first_unknown_parameter_is_named_with_the_nearest_known_one() {
-        let cases = [
-            (
-                "contry=x",
-                "`contry`. Did you mean `country`? Allowed are: `limit`, ",
-            ),
-            ("Country=x", "`Country`. Did you mean `country`? "),
-            ("coun=x", "`coun`. Allowed"),
-            ("contr=x", "`contr`. Did you mean `country`? "),
-            ("conrt=x", "`conrt`. Allowed"),
-            ("since=x", "`since`. Allowed"),
-            ("p=x", "`p`. Allowed"),
-            ("x", "`x`. Allowed"),
-            ("=x", "``. Allowed"),
-            ("a%zz=x", "`a%zz`. Allowed"),
-            ("a+b=x", "`a b`. Allowed"),
-            ("limit=0&yaer=1", "`yaer`. Did you mean `year`? "),
-            ("yaer=1&contry=x", "`yaer`. "),
+        let cases = cases![
+            "contry=x", "`contry`. Did you mean `country`? Allowed are: `limit`, ";
+            "Country=x", "`Country`. Did you mean `country`? ";
+            "coun=x", "`coun`. Allowed";
+            "contr=x", "`contr`. Did you mean `country`? ";
+            "conrt=x", "`conrt`. Allowed";
+            "since=x", "`since`. Allowed";
+            "p=x", "`p`. Allowed";
+            "x", "`x`. Allowed";
+            "=x", "``. Allowed";
+            "a%zz=x", "`a%zz`. Allowed";
+            "a+b=x", "`a b`. Allowed";
+            "limit=0&yaer=1", "`yaer`. Did you mean `year`? ";
+            "yaer=1&contry=x", "`yaer`. ";
         ];
         for (text, expected) in cases {
             let error = query("/v1/conferences", text)
@@ -357,20 +348,13 @@ mod tests {
                 .ok()
                 .and_then(|read| read.filters.get("year")?.as_u64())
         };
-        let cases = [
-            ("/v1/conferences", "limit", of_list, 1, 500, Some(100)),
-            ("/v1/journals", "limit", of_list, 1, 500, Some(100)),
-            (
-                "/v1/conferences/changes",
-                "limit",
-                of_feed,
-                1,
-                1000,
-                Some(500),
-            ),
-            ("/v1/journals/changes", "limit", of_feed, 1, 1000, Some(500)),
-            ("/v1/journals/changes", "wait", wait, 0, 60, Some(0)),
-            ("/v1/conferences", "year", year, 1900, 2100, None),
+        let cases = cases![
+            "/v1/conferences", "limit", of_list, 1, 500, Some(100);
+            "/v1/journals", "limit", of_list, 1, 500, Some(100);
+            "/v1/conferences/changes", "limit", of_feed, 1, 1000, Some(500);
+            "/v1/journals/changes", "limit", of_feed, 1, 1000, Some(500);
+            "/v1/journals/changes", "wait", wait, 0, 60, Some(0);
+            "/v1/conferences", "year", year, 1900, 2100, None;
         ];
         for (path, name, read, min, max, absent) in cases {
             let given = |value: String| read(&query(path, &format!("{name}={value}")));

@@ -2,11 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::model::value::{JsonType, ValueKind};
-use crate::model::{DateStatus, Fields, Id, ReferenceKind};
+use crate::model::{DateStatus, Fields, Id, JsonType, ReferenceKind, ValueKind};
 
 /// The documentation of a field.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct FieldDoc {
     /// The path of JSON keys joined by dots.
     pub name: &'static str,
@@ -143,16 +142,9 @@ mod tests {
         }
         assert_eq!(
             never_null::<ConferenceFields>(),
-            [
-                "id",
-                "name",
-                "start_date_status",
-                "abstract_due_date_status",
-                "late_breaking_due_date_status",
-                "therapy_areas",
-                "organizations",
-                "tags",
-                "updated_at"
+            words![
+                "id" "name" "start_date_status" "abstract_due_date_status" "late_breaking_due_date_status"
+                "therapy_areas" "organizations" "tags" "updated_at"
             ]
         );
         assert_eq!(

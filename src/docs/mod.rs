@@ -23,7 +23,7 @@ pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'
 const SCRIPT: &str = include_str!("pages/page.js");
 
 /// A document that can be sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct DocsPage {
     /// Its `Content-Type`.
     pub content_type: &'static str,

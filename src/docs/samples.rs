@@ -6,17 +6,17 @@ use jiff::civil::date;
 use serde_json::Value;
 
 use crate::contract::{CodeInfo, Contract, DatasetBody, ProblemBody, Query, Resource, StatusBody};
-use crate::model::reference::{ReferenceFields, Referenced, References};
-use crate::model::time::parse_time;
+use crate::model::reference::References;
 use crate::model::{
     Access, Conference, ConferenceFields, Curated, Dataset, DateStatus, Fields, Id, Journal,
-    JournalFields, LicenseId, OrganizationFields, PerDataset, TagFields, Timestamp, Witness, json,
+    JournalFields, LicenseId, OrganizationFields, PerDataset, ReferenceFields, Referenced,
+    TagFields, Timestamp, Witness, json, parse_time,
 };
 use crate::query::export::{push_header, push_record};
 use crate::query::feed::tombstone;
 use crate::query::page::JsonPage;
 use crate::query::reference::{envelope, item, therapy_area};
-use crate::store::format::rows::hash;
+use crate::store::hash;
 use crate::token::{Cursor, Sealer, SyncToken};
 
 /// Example rows: a conference, a journal, and the rows that they link to.

@@ -18,12 +18,8 @@ fn text(contract: &Contract, path: &str) -> String {
 
 #[test]
 fn every_docs_page_is_found_by_its_path() {
-    let mut paths: Vec<String> = [
-        "/openapi.json",
-        "/docs",
-        "/docs/page.js",
-        "/docs/follow.py",
-        "/docs/errors",
+    let mut paths: Vec<String> = words![
+        "/openapi.json" "/docs" "/docs/page.js" "/docs/follow.py" "/docs/errors"
     ]
     .map(str::to_owned)
     .to_vec();
@@ -40,16 +36,8 @@ fn every_docs_page_is_found_by_its_path() {
 
 #[test]
 fn other_paths_are_not_found() {
-    for path in [
-        "",
-        "/",
-        "/docs/",
-        "/docs/errors/",
-        "/docs/errors/no_such",
-        "/Docs",
-        "/v1",
-        "/openapi.json/",
-    ] {
+    for path in words!["" "/" "/docs/" "/docs/errors/" "/docs/errors/no_such" "/Docs" "/v1" "/openapi.json/"]
+    {
         assert_eq!(
             find_page(&CONTRACT, path, PUBLIC_URL, None),
             None,
@@ -158,16 +146,13 @@ fn declared_parameters_are_documented() {
     let row = "<td data-label=\"Parameter\"><code>language</code></td><td data-label=\"In\">query</td><td data-label=\"Values\">\
                <code>en</code> or <code>de</code>; default <code>en</code></td><td data-label=\"Notes\">The language of names\
                </td>";
-    let cases = [
-        ("/docs", row),
-        ("/docs", "<code>GET /journals/latest</code>"),
-        ("/docs", "href=\"docs/errors/frozen\""),
-        ("/docs/errors", "href=\"errors/frozen\""),
-        ("/docs/errors/frozen", "423 Locked"),
-        (
-            "/docs/errors/unknown_parameter",
-            "`therapy_area`, `language`.",
-        ),
+    let cases = cases![
+        "/docs", row;
+        "/docs", "<code>GET /journals/latest</code>";
+        "/docs", "href=\"docs/errors/frozen\"";
+        "/docs/errors", "href=\"errors/frozen\"";
+        "/docs/errors/frozen", "423 Locked";
+        "/docs/errors/unknown_parameter", "`therapy_area`, `language`.";
     ];
     for (path, piece) in cases {
         let (page, without) = (

@@ -76,7 +76,7 @@ const SVG: &str = "image/svg+xml";
 const ASSETS: [(&str, &str, &[u8]); 2] = [("/favicon.ico", SVG, ICON), ("/favicon.svg", SVG, ICON)];
 
 /// A file of the page.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[allow(missing_docs, reason = "the names explain the fields")]
 pub struct Asset {
     pub content_type: &'static str,
@@ -162,7 +162,7 @@ pub struct Demo {
 }
 
 /// A license of a demo.
-#[derive(Clone, Serialize)]
+#[derive(Serialize)]
 #[allow(missing_docs, reason = "the names explain the fields")]
 pub struct DemoLicense {
     pub name: &'static str,
@@ -172,7 +172,7 @@ pub struct DemoLicense {
 }
 
 /// A curator's edit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 #[allow(missing_docs, reason = "the names explain the fields")]
 pub struct DemoEdit {
     /// The number of the edit, from 1.

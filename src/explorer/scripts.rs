@@ -10,63 +10,77 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use crate::model::value::ValueKind;
-use crate::model::{Dataset, country};
+use crate::model::{Dataset, Joined, ValueKind, country};
+
+/// The name of a script, with its text.
+macro_rules! script {
+    ($name:literal generated) => {
+        ($name, "")
+    };
+    ($name:literal) => {
+        ($name, include_str!(concat!($name, ".js")))
+    };
+}
+
+macro_rules! scripts {
+    ($($name:literal $($generated:ident)?),* $(,)?) => {
+        &[("preact", include_str!("vendor/preact.js")), $(script!($name $($generated)?)),*]
+    };
+}
 
 /// The scripts, in the order in which they are joined: a script imports only earlier ones. Those without a text are
 /// generated.
-const SCRIPTS: &[(&str, &str)] = &[
-    ("preact", include_str!("vendor/preact.js")),
-    ("model/load", include_str!("model/load.js")),
-    ("model/deadlines", include_str!("model/deadlines.js")),
-    ("model/fold", include_str!("model/fold.js")),
-    ("model/facets", include_str!("model/facets.js")),
-    ("model/order", include_str!("model/order.js")),
-    ("model/ranges", include_str!("model/ranges.js")),
-    ("model/words", include_str!("model/words.js")),
-    ("model/select", include_str!("model/select.js")),
-    ("model/question", include_str!("model/question.js")),
-    ("model/typed", include_str!("model/typed.js")),
-    ("session", include_str!("session.js")),
-    ("api", include_str!("api.js")),
-    ("model/follower", include_str!("model/follower.js")),
-    ("model/kept", include_str!("model/kept.js")),
-    ("model/lists", include_str!("model/lists.js")),
-    ("keep", include_str!("keep.js")),
-    ("model/copy", include_str!("model/copy.js")),
-    ("model/json", include_str!("model/json.js")),
-    ("model/changes", include_str!("model/changes.js")),
-    ("model/cities", include_str!("model/cities.js")),
-    ("model/search", include_str!("model/search.js")),
-    ("regions", ""),
-    ("copies", include_str!("copies.js")),
-    ("parts", include_str!("parts.js")),
-    ("shortlist", include_str!("shortlist.js")),
-    ("model/csv", include_str!("model/csv.js")),
-    ("views/columns", include_str!("views/columns.js")),
-    ("model/calendar", include_str!("model/calendar.js")),
-    ("model/files", include_str!("model/files.js")),
-    ("views/undated", include_str!("views/undated.js")),
-    ("model/xlsx", include_str!("model/xlsx.js")),
-    ("views/files", include_str!("views/files.js")),
-    ("views/key", include_str!("views/key.js")),
-    ("views/shortlist", include_str!("views/shortlist.js")),
-    ("views/changes", include_str!("views/changes.js")),
-    ("views/demo", include_str!("views/demo.js")),
-    ("views/header", include_str!("views/header.js")),
-    ("model/suggest", include_str!("model/suggest.js")),
-    ("views/year", include_str!("views/year.js")),
-    ("views/filters", include_str!("views/filters.js")),
-    ("views/held", include_str!("views/held.js")),
-    ("views/way", include_str!("views/way.js")),
-    ("filters", ""),
-    ("views/asked", include_str!("views/asked.js")),
-    ("views/list", include_str!("views/list.js")),
-    ("views/developers", include_str!("views/developers.js")),
-    ("views/record", include_str!("views/record.js")),
-    ("views/help", include_str!("views/help.js")),
-    ("views/lists", include_str!("views/lists.js")),
-    ("app", include_str!("app.js")),
+const SCRIPTS: &[(&str, &str)] = scripts![
+    "model/load",
+    "model/deadlines",
+    "model/fold",
+    "model/facets",
+    "model/order",
+    "model/ranges",
+    "model/words",
+    "model/select",
+    "model/question",
+    "model/typed",
+    "session",
+    "api",
+    "model/follower",
+    "model/kept",
+    "model/lists",
+    "keep",
+    "model/copy",
+    "model/json",
+    "model/changes",
+    "model/cities",
+    "model/search",
+    "regions" generated,
+    "copies",
+    "parts",
+    "shortlist",
+    "model/csv",
+    "views/columns",
+    "model/calendar",
+    "model/files",
+    "views/undated",
+    "model/xlsx",
+    "views/files",
+    "views/key",
+    "views/shortlist",
+    "views/changes",
+    "views/demo",
+    "views/header",
+    "model/suggest",
+    "views/year",
+    "views/filters",
+    "views/held",
+    "views/way",
+    "filters" generated,
+    "views/asked",
+    "views/list",
+    "views/developers",
+    "views/record",
+    "views/help",
+    "views/lists",
+    "app",
 ];
 
 /// The scripts as the page loads them.
@@ -176,12 +190,12 @@ fn compact(script: &str) -> String {
 fn filters() -> String {
     let boxes = |dataset: Dataset| -> Vec<Value> {
         let table = dataset.table();
-        let searched: Vec<&str> = table
+        let searched = table
             .fields
             .iter()
             .filter_map(|field| field.uses.searched)
-            .collect();
-        let q = json!({"name": "q", "label": label(&searched.join(" or ")), "example": "oncol"});
+            .joined(" or ");
+        let q = json!({"name": "q", "label": label(&searched), "example": "oncol"});
         let filters = table.filters.iter().map(|filter| {
             let field = &table.fields[filter.field];
             let example = if field.kind == ValueKind::Date { "2026-01-01" } else { "" };
@@ -204,14 +218,11 @@ fn regions() -> String {
         let is_listed =
             |alias: &&str| alias.len() <= MAX_ALIAS && !country.to_lowercase().starts_with(*alias);
         let aliases = country::aliases(country).iter().copied().filter(is_listed);
-        std::iter::once(*country)
-            .chain(aliases)
-            .collect::<Vec<_>>()
-            .join(",")
+        std::iter::once(*country).chain(aliases).joined(",")
     };
     let regions = country::REGIONS.into_iter().map(|(region, countries)| {
-        let countries: Vec<String> = countries.iter().map(words).collect();
-        (region, countries.join("|"))
+        let countries = countries.iter().map(words).joined("|");
+        (region, countries)
     });
     format!("export const REGIONS = {};\n", regions.collect::<Value>())
 }
@@ -228,26 +239,15 @@ mod tests {
 
     #[test]
     fn modules_are_joined_without_comments_and_empty_lines() {
-        let cases = [
-            ("// a\n\tb; // c\n", "b; // c\nreturn {};"),
-            ("/** a */\n/**\n * b\n\t\t*/\n\nc", "c\nreturn {};"),
-            ("\tx('//');\n\n\ty", "x('//');\ny\nreturn {};"),
-            (
-                "import {a, b as c} from '../model/copy.js';",
-                "const {a, b: c} = $model_copy;\nreturn {};",
-            ),
-            (
-                "import {d} from './way.js';",
-                "const {d} = $views_way;\nreturn {};",
-            ),
-            (
-                "export const e = 1, x = 2;\nexport async function f() {}\nexport class G {}",
-                "const e = 1, x = 2;\nasync function f() {}\nclass G {}\nreturn {e,f,G};",
-            ),
-            (
-                "var h=1,i=2;export{h as j,i};",
-                "var h=1,i=2;return {j:h,i};",
-            ),
+        let cases = cases![
+            "// a\n\tb; // c\n", "b; // c\nreturn {};";
+            "/** a */\n/**\n * b\n\t\t*/\n\nc", "c\nreturn {};";
+            "\tx('//');\n\n\ty", "x('//');\ny\nreturn {};";
+            "import {a, b as c} from '../model/copy.js';", "const {a, b: c} = $model_copy;\nreturn {};";
+            "import {d} from './way.js';", "const {d} = $views_way;\nreturn {};";
+            "export const e = 1, x = 2;\nexport async function f() {}\nexport class G {}",
+                "const e = 1, x = 2;\nasync function f() {}\nclass G {}\nreturn {e,f,G};";
+            "var h=1,i=2;export{h as j,i};", "var h=1,i=2;return {j:h,i};";
         ];
         for (module, expected) in cases {
             let expected = format!("const $views_x = (() => {{\n{expected}\n}})();\n");
@@ -352,15 +352,8 @@ mod tests {
             ("caches.", "keep"),
             ("serviceWorker", "keep"),
         ];
-        let never = [
-            "http://",
-            "https://",
-            "localStorage",
-            "innerHTML",
-            "style=\"",
-            "eval(",
-        ]
-        .map(|text| (text, ""));
+        let never = words!["http://" "https://" "localStorage" "innerHTML" "style=\"" "eval("]
+            .map(|text| (text, ""));
         for name in names() {
             // Names of formats, which nothing requests.
             let text = script(name)

@@ -10,7 +10,7 @@ use super::message::{Message, message};
 use super::value::{FieldValue, ReferenceKind};
 
 /// A broken rule of a row, and what to write instead.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Fault {
     /// The field's name, such as `formats.oral`.
     pub field: &'static str,

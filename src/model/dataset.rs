@@ -32,8 +32,25 @@ pub enum Dataset {
     Journals = 2,
 }
 
+/// Evaluates an expression for a dataset. In it, `$fields` is the type of the dataset's fields.
+macro_rules! with_fields {
+    ($dataset:expr, $fields:ident => $run:expr) => {
+        match $dataset {
+            $crate::model::Dataset::Conferences => {
+                type $fields = $crate::model::ConferenceFields;
+                $run
+            }
+            $crate::model::Dataset::Journals => {
+                type $fields = $crate::model::JournalFields;
+                $run
+            }
+        }
+    };
+}
+pub(crate) use with_fields;
+
 /// A text that is no dataset.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not a dataset; the datasets are `conferences` and `journals`")]
 pub struct UnknownDataset(String);
 

@@ -46,7 +46,7 @@ pub struct Field {
 }
 
 /// The uses of a field, besides being shown. In [`fields!`] they follow `=>`.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct FieldUses {
     /// The name of the field in the documentation of `q`, if `q` searches it.
     pub searched: Option<&'static str>,

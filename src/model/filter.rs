@@ -8,7 +8,7 @@ use super::journal::JournalFields;
 use super::time::Timestamp;
 
 /// The conditions of a list. A record must match all of them.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Filter {
     /// Matches records that changed, or entered the license, at or after this time.
     pub updated_since: Option<Timestamp>,
@@ -19,7 +19,7 @@ pub struct Filter {
 }
 
 /// A condition on a field.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct FieldCondition {
     /// The parameter.
     pub filter: &'static FieldFilter,

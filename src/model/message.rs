@@ -59,20 +59,27 @@ impl fmt::Display for Count {
     }
 }
 
+/// Joins the texts of an iterator's items.
+pub trait Joined: Iterator<Item: fmt::Display> + Sized {
+    /// Returns the texts of all items, with a separator between them.
+    fn joined(self, separator: &str) -> String {
+        let texts: Vec<String> = self.map(|item| item.to_string()).collect();
+        texts.join(separator)
+    }
+}
+
+impl<I: Iterator<Item: fmt::Display>> Joined for I {}
+
 /// Joins the first `max` of `count` items with commas, and counts the others: `a, b, c and 1,005 more`.
 pub fn first_of(
     items: impl IntoIterator<Item = impl fmt::Display>,
     count: usize,
     max: usize,
 ) -> String {
-    let first: Vec<String> = items
-        .into_iter()
-        .take(max)
-        .map(|item| item.to_string())
-        .collect();
+    let first = items.into_iter().take(max).joined(", ");
     match count.saturating_sub(max) {
-        0 => first.join(", "),
-        more => format!("{} and {} more", first.join(", "), Count(more as u64)),
+        0 => first,
+        more => format!("{first} and {} more", Count(more as u64)),
     }
 }
 

@@ -40,13 +40,21 @@ mod tests;
 
 pub use conference::{Conference, ConferenceFields, DateStatus};
 pub use curated::{Curated, Fault, Fields, RecordFields};
+pub(crate) use dataset::with_fields;
 pub use dataset::{Dataset, ExportFormat, Id, PerDataset};
+pub use field::Field;
 pub use filter::{FieldCondition, Filter};
+pub use fold::{fold, nearest};
 pub use journal::{Access, Journal, JournalFields};
-pub use key::{ApiKey, KeyHash, KeyRecord};
+pub use key::{ApiKey, KeyHash, KeyRecord, KeyStatus, network_of, parse_network};
 pub use license::{FeedId, License, LicenseId, Rule, Scope, Subscription, Witness};
-pub use message::Message;
-pub use reference::{Organization, OrganizationFields, ReferenceKind, References, Tag, TagFields};
+pub use message::{Count, Joined, Message, first_of};
+pub use printable::{Printable, ShellWord, printable_json, steers};
+pub use reference::{
+    Organization, OrganizationFields, ReferenceFields, ReferenceKind, Referenced, References, Tag,
+    TagFields,
+};
 pub use replication::{CommitInfo, DatabaseId, Head, RowDigest};
-pub use time::Timestamp;
+pub use time::{DAY_S, Timestamp, now, parse_date, parse_time, since_boot};
 pub use value::scalar::Number;
+pub use value::{FieldValue, JsonType, LinkTexts, ValueKind};

@@ -63,15 +63,10 @@ mod tests {
 
     #[test]
     fn json_keeps_its_meaning() {
-        let cases = [
-            (
-                r#"{"a":"Zürich 日本 😀 \n"}"#.to_owned(),
-                r#"{"a":"Zürich 日本 😀 \n"}"#,
-            ),
-            (
-                "{\"a\":\"\u{9b}2J\u{7f}\u{85}\u{202e}\u{2028}\u{2066}\"}".to_owned(),
-                r#"{"a":"\u009b2J\u007f\u0085\u202e\u2028\u2066"}"#,
-            ),
+        let cases = cases![
+            r#"{"a":"Zürich 日本 😀 \n"}"#.to_owned(), r#"{"a":"Zürich 日本 😀 \n"}"#;
+            "{\"a\":\"\u{9b}2J\u{7f}\u{85}\u{202e}\u{2028}\u{2066}\"}".to_owned(),
+                r#"{"a":"\u009b2J\u007f\u0085\u202e\u2028\u2066"}"#;
         ];
         for (json, expected) in cases {
             let escaped = printable_json(&json);
@@ -84,25 +79,16 @@ mod tests {
 
     #[test]
     fn control_characters_are_escaped() {
-        let cases = [
-            (
-                "Ann's key: Zürich, 日本, שלום\u{200f}!",
-                "Ann's key: Zürich, 日本, שלום\u{200f}!",
-            ),
-            ("a\x1b[31m\nb", "a\\u{1b}[31m\\nb"),
-            ("\r\t\x07\0", "\\r\\t\\u{7}\\u{0}"),
-            ("\u{9b}2J\u{7f}", "\\u{9b}2J\\u{7f}"),
-            ("\u{202e}cba\u{2028}", "\\u{202e}cba\\u{2028}"),
-            (
-                "\u{2027}\u{2029}\u{202a}\u{202f}",
-                "\u{2027}\\u{2029}\\u{202a}\u{202f}",
-            ),
-            (
-                "\u{2065}\u{2066}\u{2069}\u{206a}",
-                "\u{2065}\\u{2066}\\u{2069}\u{206a}",
-            ),
-            ("'a' \"b\" \\", "'a' \"b\" \\"),
-            ("", ""),
+        let cases = cases![
+            "Ann's key: Zürich, 日本, שלום\u{200f}!", "Ann's key: Zürich, 日本, שלום\u{200f}!";
+            "a\x1b[31m\nb", "a\\u{1b}[31m\\nb";
+            "\r\t\x07\0", "\\r\\t\\u{7}\\u{0}";
+            "\u{9b}2J\u{7f}", "\\u{9b}2J\\u{7f}";
+            "\u{202e}cba\u{2028}", "\\u{202e}cba\\u{2028}";
+            "\u{2027}\u{2029}\u{202a}\u{202f}", "\u{2027}\\u{2029}\\u{202a}\u{202f}";
+            "\u{2065}\u{2066}\u{2069}\u{206a}", "\u{2065}\\u{2066}\\u{2069}\u{206a}";
+            "'a' \"b\" \\", "'a' \"b\" \\";
+            "", "";
         ];
         for (text, expected) in cases {
             assert_eq!(Printable(text).to_string(), expected, "{text:?}");
@@ -111,26 +97,20 @@ mod tests {
 
     #[test]
     fn a_shell_reads_a_word_as_it_is() {
-        let cases = [
-            ("", "''"),
-            ("medfeed", "medfeed"),
-            ("/usr/bin/medfeed-0.1", "/usr/bin/medfeed-0.1"),
-            ("s3://bucket/feed", "s3://bucket/feed"),
-            (
-                "http://[::1]:8080/v1/status",
-                "'http://[::1]:8080/v1/status'",
-            ),
-            ("/my files/a.redb", "'/my files/a.redb'"),
-            ("it's", r"'it'\''s'"),
-            ("'; touch pwned; '", r"''\''; touch pwned; '\'''"),
-            (
-                "$(touch pwned)`touch pwned`",
-                "'$(touch pwned)`touch pwned`'",
-            ),
-            ("~", "'~'"),
-            (r"\", r"'\'"),
-            ("a\nb", "'a\nb'"),
-            ("München", "'München'"),
+        let cases = cases![
+            "", "''";
+            "medfeed", "medfeed";
+            "/usr/bin/medfeed-0.1", "/usr/bin/medfeed-0.1";
+            "s3://bucket/feed", "s3://bucket/feed";
+            "http://[::1]:8080/v1/status", "'http://[::1]:8080/v1/status'";
+            "/my files/a.redb", "'/my files/a.redb'";
+            "it's", r"'it'\''s'";
+            "'; touch pwned; '", r"''\''; touch pwned; '\'''";
+            "$(touch pwned)`touch pwned`", "'$(touch pwned)`touch pwned`'";
+            "~", "'~'";
+            r"\", r"'\'";
+            "a\nb", "'a\nb'";
+            "München", "'München'";
         ];
         let folder = tempfile::tempdir().unwrap();
         for (text, expected) in cases {

@@ -119,7 +119,7 @@ impl ReferenceFields for TagFields {
 
 /// A row that records link to, with its two texts in them.
 #[allow(missing_docs, reason = "the names explain the other fields")]
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Referenced<F> {
     pub row: Curated<F>,
     /// Its JSON object within records.
@@ -141,7 +141,7 @@ impl<F: ReferenceFields> Referenced<F> {
 
 /// All organizations and tags of one state of the database.
 #[allow(missing_docs, reason = "the names explain the fields")]
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct References {
     pub organizations: BTreeMap<Id, Referenced<OrganizationFields>>,
     pub tags: BTreeMap<Id, Referenced<TagFields>>,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Timestamp;
 
 /// The random id of a database. It is created at the first publishing, and kept by backups and restores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatabaseId(pub [u8; 16]);
 
 impl Display for DatabaseId {

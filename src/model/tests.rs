@@ -157,18 +157,12 @@ fn a_field_that_a_text_does_not_name_is_null() {
 
 #[test]
 fn invalid_texts_are_no_records() {
-    let cases: [(&[u8], &str); 5] = [
-        (b"", "EOF"),
-        (b"\xff", "utf-8"),
-        (br#"{"name":"J"}"#, "it has no `updated_at`"),
-        (
-            br#"{"name":7,"updated_at":"2026-01-01T00:00:00Z"}"#,
-            "invalid type",
-        ),
-        (
-            br#"{"name":"J","updated_at":"2026-01-01T00:00:0xZ"}"#,
-            "updated_at: ",
-        ),
+    let cases: [(&[u8], &str); 5] = cases![
+        b"", "EOF";
+        b"\xff", "utf-8";
+        br#"{"name":"J"}"#, "it has no `updated_at`";
+        br#"{"name":7,"updated_at":"2026-01-01T00:00:00Z"}"#, "invalid type";
+        br#"{"name":"J","updated_at":"2026-01-01T00:00:0xZ"}"#, "updated_at: ";
     ];
     for (text, expected) in cases {
         let refused = json::read_record::<JournalFields>(Id::MIN, text).unwrap_err();
@@ -187,23 +181,15 @@ fn the_last_day_is_not_before_the_first() {
         late_breaking_due_date_status: Some(DateStatus::Check),
         ..ConferenceFields::default()
     };
-    let cases = [
-        ("2026-03-15", "2026-03-15", ""),
-        (
-            "2026-03-15",
-            "2026-03-14",
-            "is before the start_date 2026-03-15",
-        ),
-        ("2025-12-31", "2026-01-01", ""),
-        (
-            "2026-01-01",
-            "2025-12-31",
-            "is before the start_date 2026-01-01",
-        ),
-        ("2024-02-29", "2024-03-01", ""),
-        ("", "2026-03-15", "needs a start_date"),
-        ("2026-03-15", "", ""),
-        ("", "", ""),
+    let cases = cases![
+        "2026-03-15", "2026-03-15", "";
+        "2026-03-15", "2026-03-14", "is before the start_date 2026-03-15";
+        "2025-12-31", "2026-01-01", "";
+        "2026-01-01", "2025-12-31", "is before the start_date 2026-01-01";
+        "2024-02-29", "2024-03-01", "";
+        "", "2026-03-15", "needs a start_date";
+        "2026-03-15", "", "";
+        "", "", "";
     ];
     for (start, end, expected) in cases {
         let faults = Curated::new(Id::MIN, fields(start, end))

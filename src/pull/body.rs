@@ -4,7 +4,7 @@
 use std::io::{self, BufRead, Read};
 use std::time::{Duration, Instant};
 
-use super::error::PullError;
+use super::error::{PullError, Result};
 use crate::disk::Bounded;
 
 /// The limits of a client. The defaults are far above the sizes of real services.
@@ -151,7 +151,7 @@ const PROGRESS_PARTS: u64 = 16;
 pub type Bytes = Box<dyn Read + Send + Sync>;
 
 /// Reopens a download: `(offset, consecutive failures, last error)`. Returns `None` if the file has changed.
-pub type Resume<'a> = dyn Fn(u64, u32, &PullError) -> Result<Option<Bytes>, PullError> + 'a;
+pub type Resume<'a> = dyn Fn(u64, u32, &PullError) -> Result<Option<Bytes>> + 'a;
 
 /// Reads a file of a known length. A failed download ends with an [`io::Error`] that wraps a [`PullError`].
 pub struct Download<'a> {
@@ -177,7 +177,7 @@ impl<'a> Download<'a> {
         }
     }
 
-    fn rest(&mut self, why: &io::Error) -> Result<Bytes, PullError> {
+    fn rest(&mut self, why: &io::Error) -> Result<Bytes> {
         let part = self.received * 100 / self.length.max(1);
         let mut error = PullError::failed(format!("the export broke off after {part} % ({why})"));
         loop {

@@ -4,7 +4,7 @@
 
 use super::client::PullClient;
 use super::entry::FeedPage;
-use super::error::PullError;
+use super::error::{PullError, Result};
 use super::export::ContentDigest;
 use super::target::{Events, Position, PullTarget};
 use crate::model::Dataset;
@@ -34,7 +34,7 @@ pub struct Done {
 }
 
 /// The result of a comparison.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The copy is equal to the service's content.
     Sound,
@@ -46,12 +46,7 @@ impl Pull<'_> {
     /// Brings the copy of a dataset up to date. If it is up to date already, the service may long-poll for `wait_s`
     /// seconds. Adds the progress to `done`, also before an error. Each applied page is kept, so the next call
     /// continues after it.
-    pub fn catch_up(
-        &mut self,
-        dataset: Dataset,
-        wait_s: u64,
-        done: &mut Done,
-    ) -> Result<(), PullError> {
+    pub fn catch_up(&mut self, dataset: Dataset, wait_s: u64, done: &mut Done) -> Result<()> {
         let mut budget = CatchUpBudget {
             left: self.server.limits().catch_up_items,
             empty_pages: 0,
@@ -91,7 +86,7 @@ impl Pull<'_> {
     }
 
     /// Makes the copy equal to the export. Returns the export's digest.
-    fn load(&mut self, dataset: Dataset, done: &mut Done) -> Result<ContentDigest, PullError> {
+    fn load(&mut self, dataset: Dataset, done: &mut Done) -> Result<ContentDigest> {
         let note = |text: &str| self.events.note(text);
         let mut export = self.server.export(dataset, &note)?;
         self.copy.load(dataset, &mut export, self.events)?;
@@ -101,7 +96,7 @@ impl Pull<'_> {
 
     /// Continues the copy of a service that has moved to this address. The sync token and the digest of a dataset prove
     /// that it is the same service.
-    pub fn follow_move(&mut self) -> Result<(), PullError> {
+    pub fn follow_move(&mut self) -> Result<()> {
         for dataset in Dataset::ALL {
             let Some(Position {
                 token,
@@ -137,7 +132,7 @@ impl Pull<'_> {
 
     /// Brings the copy up to date, and compares it with the service's export at the same token. Also compares the
     /// derived tables and files with the records. Loads a copy that differs again, and compares it once more.
-    pub fn verify(&mut self, dataset: Dataset, done: &mut Done) -> Result<Verdict, PullError> {
+    pub fn verify(&mut self, dataset: Dataset, done: &mut Done) -> Result<Verdict> {
         for _ in 0..MAX_COMPARISONS {
             self.catch_up(dataset, 0, done)?;
             let (token, theirs) = self.server.export_digest(dataset)?;
@@ -179,7 +174,7 @@ impl Pull<'_> {
         dataset: Dataset,
         ours: &ContentDigest,
         theirs: &ContentDigest,
-    ) -> Result<Option<String>, PullError> {
+    ) -> Result<Option<String>> {
         if ours != theirs {
             let ours = ours.records;
             let theirs = theirs.records;
@@ -210,7 +205,7 @@ struct CatchUpBudget {
 
 impl CatchUpBudget {
     /// Rejects a page with entries or `has_more` that makes no progress or exceeds the budget.
-    fn check(&mut self, page: &FeedPage, asked: &str) -> Result<(), PullError> {
+    fn check(&mut self, page: &FeedPage, asked: &str) -> Result<()> {
         let fault = if page.token == asked {
             "it has changes or more pages, but returns the sync token of the request".to_owned()
         } else if page.entries.is_empty() && self.empty_pages == MAX_EMPTY_PAGES {

@@ -13,13 +13,13 @@ use serde::Deserialize;
 
 use super::body::{Bytes, Download, Paced, ReadLimits, bounded};
 use super::entry::FeedPage;
-use super::error::PullError;
+use super::error::{PullError, Result};
 use super::export::{Announced, ContentDigest, Export};
 use super::server_url::ServerUrl;
 use crate::contract::Code;
 use crate::disk::describe_at;
-use crate::model::Dataset;
-use crate::model::time::{now, parse_http_date};
+use crate::model::time::parse_http_date;
+use crate::model::{Dataset, now};
 use crate::transport::http::{self as transport, RequestBuilder, Response};
 use crate::transport::{root_cause, tls};
 
@@ -105,12 +105,7 @@ impl PullClient {
 
     /// The changes after a token: `GET /v1/{dataset}/changes?since=`. `None` if the feed cannot continue from the token
     /// (410). If there are no changes, the service may long-poll for `wait_s` seconds. Older services respond at once.
-    pub fn changes(
-        &self,
-        dataset: Dataset,
-        since: &str,
-        wait_s: u64,
-    ) -> Result<Option<FeedPage>, PullError> {
+    pub fn changes(&self, dataset: Dataset, since: &str, wait_s: u64) -> Result<Option<FeedPage>> {
         let waits = wait_s > 0 && self.takes_wait();
         let wait = waits.then(|| ("wait", wait_s.min(LONGEST_WAIT_S).to_string()));
         match self.page(dataset, since, wait)? {
@@ -124,7 +119,7 @@ impl PullClient {
 
     /// The difference that a change of the license made: `GET /v1/{dataset}/changes?since=&resync=diff`. The page's
     /// token is valid for the new license, so [`PullClient::changes`] continues from it. Older services send none.
-    pub fn difference(&self, dataset: Dataset, since: &str) -> Result<Option<FeedPage>, PullError> {
+    pub fn difference(&self, dataset: Dataset, since: &str) -> Result<Option<FeedPage>> {
         match self.page(dataset, since, Some(("resync", "diff".to_owned())))? {
             Err(problem) if problem.is(Code::UnknownParameter) => Ok(None),
             answer => answer.map_err(|problem| self.refusal(dataset, problem)),
@@ -138,7 +133,7 @@ impl PullClient {
         dataset: Dataset,
         since: &str,
         extension: Option<(&str, String)>,
-    ) -> Result<Result<Option<FeedPage>, ServiceProblem>, PullError> {
+    ) -> Result<Result<Option<FeedPage>, ServiceProblem>> {
         let mut limit = None;
         loop {
             let mut query = url::form_urlencoded::Serializer::new(String::new());
@@ -171,11 +166,7 @@ impl PullClient {
 
     /// Streams all records of a dataset: `GET /v1/exports/{dataset}`. Resumes a broken download after a pause if its
     /// `ETag` has not changed, and reports that to `note`.
-    pub fn export<'a>(
-        &'a self,
-        dataset: Dataset,
-        note: &'a dyn Fn(&str),
-    ) -> Result<Export<'a>, PullError> {
+    pub fn export<'a>(&'a self, dataset: Dataset, note: &'a dyn Fn(&str)) -> Result<Export<'a>> {
         let target = format!("/v1/exports/{dataset}");
         let body = self
             .ask(Method::GET, &target)?
@@ -222,7 +213,7 @@ impl PullClient {
         etag: &HeaderValue,
         at: u64,
         length: u64,
-    ) -> Result<Option<Bytes>, PullError> {
+    ) -> Result<Option<Bytes>> {
         let request = self
             .request(Method::GET, target)
             .header(header::RANGE, format!("bytes={at}-"))
@@ -245,7 +236,7 @@ impl PullClient {
 
     /// The digest of the service's content of a dataset, and its token: `HEAD /v1/exports/{dataset}`. Downloads the
     /// export if the service sends no digest.
-    pub fn export_digest(&self, dataset: Dataset) -> Result<(String, ContentDigest), PullError> {
+    pub fn export_digest(&self, dataset: Dataset) -> Result<(String, ContentDigest)> {
         match self.ask(Method::HEAD, &format!("/v1/exports/{dataset}"))? {
             Ok(answer) => {
                 if let Some(Announced {
@@ -270,11 +261,7 @@ impl PullClient {
         Ok((export.announced.token, content))
     }
 
-    fn ask(
-        &self,
-        method: Method,
-        target: &str,
-    ) -> Result<Result<Response, ServiceProblem>, PullError> {
+    fn ask(&self, method: Method, target: &str) -> Result<Result<Response, ServiceProblem>> {
         let answer = self
             .request(method, target)
             .send()

@@ -5,9 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use crate::model::field::Field as Column;
-use crate::model::time::parse_date;
-use crate::model::value::ValueKind;
-use crate::model::{Dataset, ReferenceKind};
+use crate::model::{Dataset, Joined, ReferenceKind, ValueKind, parse_date};
 
 /// The separator of list items within a cell, as in the CSV export.
 const ITEM_SEPARATOR: &str = "; ";
@@ -86,8 +84,11 @@ pub fn cell_of(column: &Column, record: &Value) -> Cell {
             .as_array()
             .filter(|items| !items.is_empty())
             .map(|items| {
-                let labels: Vec<String> = items.iter().map(|item| label(column, item)).collect();
-                Cell::Text(labels.join(ITEM_SEPARATOR))
+                let labels = items
+                    .iter()
+                    .map(|item| label(column, item))
+                    .joined(ITEM_SEPARATOR);
+                Cell::Text(labels)
             }),
     };
     cell.unwrap_or(Cell::Null)

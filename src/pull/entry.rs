@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::body::too_long;
-use super::error::PullError;
+use super::error::{PullError, Result};
 use crate::model::Id;
 
 /// The largest id.
@@ -17,7 +17,7 @@ const MAX_ENTRIES: usize = 1000;
 const MAX_TOKEN_BYTES: usize = 2048;
 
 /// A record or a tombstone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Entry {
     /// The record's id.
     pub id: i64,
@@ -40,7 +40,7 @@ pub struct FeedPage {
 
 impl Entry {
     /// Parses a record or tombstone. Rejects JSON of several lines.
-    pub fn parse(json: &str) -> Result<Entry, PullError> {
+    pub fn parse(json: &str) -> Result<Entry> {
         #[derive(Deserialize)]
         struct EntryHead {
             id: i64,
@@ -75,7 +75,7 @@ impl Entry {
 
 impl FeedPage {
     /// Parses the body of a feed response. Rejects entries of more than `record_bytes`.
-    pub fn parse(body: &[u8], record_bytes: usize) -> Result<FeedPage, PullError> {
+    pub fn parse(body: &[u8], record_bytes: usize) -> Result<FeedPage> {
         #[derive(Deserialize)]
         struct Envelope<'a> {
             #[serde(borrow)]
@@ -113,7 +113,7 @@ impl FeedPage {
 }
 
 /// Returns the token if it is visible ASCII of a valid length.
-pub fn checked_token(token: String) -> Result<String, PullError> {
+pub fn checked_token(token: String) -> Result<String> {
     if (1..=MAX_TOKEN_BYTES).contains(&token.len())
         && token.bytes().all(|byte| byte.is_ascii_graphic())
     {
@@ -149,7 +149,7 @@ mod tests {
         assert!(page.has_more && page.token == "t");
     }
 
-    fn page_of(data: &str, token: &str) -> Result<FeedPage, PullError> {
+    fn page_of(data: &str, token: &str) -> Result<FeedPage> {
         let body = format!("{{\"data\":[{data}],\"has_more\":false,\"next_sync_token\":{token}}}");
         FeedPage::parse(body.as_bytes(), RECORD_BYTES)
     }
@@ -173,37 +173,21 @@ mod tests {
             [0, 1].map(|more| format!("{{\"id\":{}1}}", " ".repeat(RECORD_BYTES - 8 + more)));
         assert!(page_of(&whole, "\"t\"").is_ok());
         let many = vec!["{\"id\":1}"; MAX_ENTRIES + 1].join(",");
-        let cases = [
-            (
-                "{\"id\":0}",
-                "\"t\"",
-                "with the id 0; an id is a whole number from 1 to 9007199254740991",
-            ),
-            ("{\"id\":-5,\"deleted\":true}", "\"t\"", "with the id -5;"),
-            (
-                "{\"id\":9007199254740992}",
-                "\"t\"",
-                "with the id 9007199254740992;",
-            ),
-            ("{\"id\":9223372036854775808}", "\"t\"", "cannot be read"),
-            ("{\"id\":1.5}", "\"t\"", "cannot be read"),
-            ("{\"id\":\"1\"}", "\"t\"", "cannot be read"),
-            ("{\"id\":1,\"id\":2}", "\"t\"", "cannot be read"),
-            (
-                "{\"id\":1,\"name\":\"a\nb\"}",
-                "\"t\"",
-                "a response that is not a page",
-            ),
-            (
-                &longer,
-                "\"t\"",
-                "a record of the feed is longer than 1000 bytes",
-            ),
-            (&many, "\"t\"", "the page holds more than 1000 entries"),
-            ("", "\"\"", "a sync token of 0 bytes"),
-            ("", "\"a\\nb\"", "a sync token of 3 bytes"),
-            ("", "\"é\"", "a sync token of 2 bytes"),
-            ("", &long, "a sync token of 2049 bytes"),
+        let cases = cases![
+            "{\"id\":0}", "\"t\"", "with the id 0; an id is a whole number from 1 to 9007199254740991";
+            "{\"id\":-5,\"deleted\":true}", "\"t\"", "with the id -5;";
+            "{\"id\":9007199254740992}", "\"t\"", "with the id 9007199254740992;";
+            "{\"id\":9223372036854775808}", "\"t\"", "cannot be read";
+            "{\"id\":1.5}", "\"t\"", "cannot be read";
+            "{\"id\":\"1\"}", "\"t\"", "cannot be read";
+            "{\"id\":1,\"id\":2}", "\"t\"", "cannot be read";
+            "{\"id\":1,\"name\":\"a\nb\"}", "\"t\"", "a response that is not a page";
+            &longer, "\"t\"", "a record of the feed is longer than 1000 bytes";
+            &many, "\"t\"", "the page holds more than 1000 entries";
+            "", "\"\"", "a sync token of 0 bytes";
+            "", "\"a\\nb\"", "a sync token of 3 bytes";
+            "", "\"é\"", "a sync token of 2 bytes";
+            "", &long, "a sync token of 2049 bytes";
         ];
         for (data, token, message) in cases {
             let error = page_of(data, token).unwrap_err().to_string();

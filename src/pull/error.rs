@@ -14,6 +14,9 @@ const BACKOFF: Backoff = Backoff {
     longest: LONGEST_PAUSE,
 };
 
+/// The result of a step of a pull.
+pub type Result<T, E = PullError> = std::result::Result<T, E>;
+
 /// The error of a pull. The copy is as it was after the last complete page or load.
 #[derive(Debug, thiserror::Error)]
 pub enum PullError {

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::body::{ReadLimits, bounded, read_line};
 use super::entry::{Entry, checked_token};
-use super::error::PullError;
+use super::error::{PullError, Result};
 
 /// A digest of content. Equal content has equal digests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub struct Announced {
 
 impl Announced {
     /// Parses the headers; `None` if they are not those of an export.
-    pub fn read(headers: &HeaderMap) -> Result<Option<Announced>, PullError> {
+    pub fn read(headers: &HeaderMap) -> Result<Option<Announced>> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let records = text("x-record-count").and_then(|count| count.parse().ok());
         let (Some(token), Some(records)) = (text("x-sync-token"), records) else {
@@ -110,7 +110,7 @@ impl<'a> Export<'a> {
         announced: Announced,
         bytes: impl Read + 'a,
         limits: &ReadLimits,
-    ) -> Result<Export<'a>, PullError> {
+    ) -> Result<Export<'a>> {
         const WHAT: &str = "the export";
         let records = announced.records;
         if records > limits.export_records {
@@ -154,7 +154,7 @@ impl fmt::Debug for Export<'_> {
 
 impl Export<'_> {
     /// The next record, in the order of ids; `None` at the end. Checks order, count and digest against the headers.
-    pub fn next_record(&mut self) -> Result<Option<Entry>, PullError> {
+    pub fn next_record(&mut self) -> Result<Option<Entry>> {
         let read = read_line(
             &mut self.lines,
             &mut self.line,
@@ -263,25 +263,21 @@ mod tests {
         let line = |id: i64| format!("{{\"id\":{id}}}\n");
         let lines = |ids: &[i64]| ids.iter().map(|id| line(*id)).collect::<String>();
         type Case = (String, u64, Result<&'static [i64], &'static str>);
-        let cases: [Case; 14] = [
-            (String::new(), 0, Ok(&[])),
-            (lines(&[1]), 1, Ok(&[1])),
-            (lines(&[1, 2, 9]), 3, Ok(&[1, 2, 9])),
-            (String::new(), 1, Err("incomplete: 0 of 1 records")),
-            (lines(&[1, 2]), 3, Err("incomplete: 2 of 3 records")),
-            (lines(&[1, 2]), 1, Err("more than the 1 records")),
-            (lines(&[1]), 0, Err("more than the 0 records")),
-            (lines(&[1, 1]), 2, Err("not ordered by id: 1 follows 1")),
-            (lines(&[2, 1]), 2, Err("not ordered by id: 1 follows 2")),
-            (lines(&[1, 3, 2]), 3, Err("not ordered by id: 2 follows 3")),
-            (
-                "{\"id\":4,\"deleted\":true}\n".to_owned(),
-                1,
-                Err("holds a tombstone, of record 4"),
-            ),
-            (line(1) + "{\"id\":2}", 2, Err("cut off or not UTF-8")),
-            (line(1) + "\n", 2, Err("cannot be read")),
-            (line(1) + "{\"id\":2}\r\n", 2, Err("a line break or a tab")),
+        let cases: [Case; 14] = cases![
+            String::new(), 0, Ok(&[]);
+            lines(&[1]), 1, Ok(&[1]);
+            lines(&[1, 2, 9]), 3, Ok(&[1, 2, 9]);
+            String::new(), 1, Err("incomplete: 0 of 1 records");
+            lines(&[1, 2]), 3, Err("incomplete: 2 of 3 records");
+            lines(&[1, 2]), 1, Err("more than the 1 records");
+            lines(&[1]), 0, Err("more than the 0 records");
+            lines(&[1, 1]), 2, Err("not ordered by id: 1 follows 1");
+            lines(&[2, 1]), 2, Err("not ordered by id: 1 follows 2");
+            lines(&[1, 3, 2]), 3, Err("not ordered by id: 2 follows 3");
+            "{\"id\":4,\"deleted\":true}\n".to_owned(), 1, Err("holds a tombstone, of record 4");
+            line(1) + "{\"id\":2}", 2, Err("cut off or not UTF-8");
+            line(1) + "\n", 2, Err("cannot be read");
+            line(1) + "{\"id\":2}\r\n", 2, Err("a line break or a tab");
         ];
         for (text, records, expected) in cases {
             let found = read(
@@ -333,49 +329,13 @@ mod tests {
             export_bytes: 1 << 20,
             ..ReadLimits::default()
         };
-        let cases = [
-            (
-                ReadLimits {
-                    export_records: 9,
-                    ..roomy
-                },
-                Ok(()),
-            ),
-            (
-                ReadLimits {
-                    export_records: 8,
-                    ..roomy
-                },
-                Err("announces an export of 9 records; at most 8 are read"),
-            ),
-            (
-                ReadLimits {
-                    export_bytes: bytes,
-                    ..roomy
-                },
-                Ok(()),
-            ),
-            (
-                ReadLimits {
-                    export_bytes: bytes - 1,
-                    ..roomy
-                },
-                Err("the export is longer than"),
-            ),
-            (
-                ReadLimits {
-                    record_bytes: 8,
-                    ..roomy
-                },
-                Ok(()),
-            ),
-            (
-                ReadLimits {
-                    record_bytes: 7,
-                    ..roomy
-                },
-                Err("a record of the export is longer than 7 bytes"),
-            ),
+        let cases = cases![
+            ReadLimits { export_records: 9, ..roomy }, Ok(());
+            ReadLimits { export_records: 8, ..roomy }, Err("announces an export of 9 records; at most 8 are read");
+            ReadLimits { export_bytes: bytes, ..roomy }, Ok(());
+            ReadLimits { export_bytes: bytes - 1, ..roomy }, Err("the export is longer than");
+            ReadLimits { record_bytes: 8, ..roomy }, Ok(());
+            ReadLimits { record_bytes: 7, ..roomy }, Err("a record of the export is longer than 7 bytes");
         ];
         for (limits, expected) in cases {
             match (read(announced(9, None), &gzip(&text), &limits), expected) {
@@ -404,32 +364,16 @@ mod tests {
         let (token, count) = ("x-sync-token", "x-record-count");
         // (the headers, whether they announce one, whether with a digest)
         type Case<'a> = (&'a [(&'a str, &'a str)], bool, bool);
-        let cases: [Case<'_>; 9] = [
-            (&[], false, false),
-            (&[(token, "t")], false, false),
-            (&[(count, "5")], false, false),
-            (&[(token, "t"), (count, "five")], false, false),
-            (&[(token, "t"), (count, "-5")], false, false),
-            (&[(token, "t"), (count, "5")], true, false),
-            (
-                &[(token, "t"), (count, "5"), ("x-records-digest", &digest)],
-                true,
-                true,
-            ),
-            (
-                &[(token, "t"), (count, "5"), ("repr-digest", &digest)],
-                true,
-                false,
-            ),
-            (
-                &[
-                    (token, "t"),
-                    (count, "5"),
-                    ("x-records-digest", "sha-512=:AAAA:"),
-                ],
-                true,
-                false,
-            ),
+        let cases: [Case<'_>; 9] = cases![
+            &[], false, false;
+            &[(token, "t")], false, false;
+            &[(count, "5")], false, false;
+            &[(token, "t"), (count, "five")], false, false;
+            &[(token, "t"), (count, "-5")], false, false;
+            &[(token, "t"), (count, "5")], true, false;
+            &[(token, "t"), (count, "5"), ("x-records-digest", &digest)], true, true;
+            &[(token, "t"), (count, "5"), ("repr-digest", &digest)], true, false;
+            &[(token, "t"), (count, "5"), ("x-records-digest", "sha-512=:AAAA:")], true, false;
         ];
         for (headers, is_one, has_digest) in cases {
             let header = |(name, value): &(&str, &str)| {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
-use super::error::PullError;
+use super::error::{PullError, Result};
 
 use crate::disk::describe;
 
@@ -103,7 +103,7 @@ pub fn make_draft(draft: &Path, replaces: &Path) -> io::Result<File> {
 }
 
 /// Opens or creates a lock file, and takes the lock within [`LOCK_WAIT`]. Messages name the path of the `copy`.
-pub fn lock(path: &Path, copy: &Path) -> Result<File, PullError> {
+pub fn lock(path: &Path, copy: &Path) -> Result<File> {
     let refused = |error: &io::Error| {
         PullError::Unusable(format!(
             "{}: {}; the copy needs a lock file there",

@@ -19,14 +19,13 @@ use sha2::{Digest as _, Sha256};
 use super::body::{ReadLimits, read_line};
 use super::columns::{Cell, cell_of, columns};
 use super::entry::{Entry, FeedPage};
-use super::error::PullError;
+use super::error::{PullError, Result};
 use super::export::{ContentDigest, Export, Hasher};
 use super::files::{lock, make_draft, make_folder, open_file};
 use super::server_url::ServerUrl;
 use super::target::{Changes, Events, Position, PullTarget, tombstone};
 use crate::disk::describe_at;
-use crate::model::time::{now, parse_time};
-use crate::model::{Dataset, Number, flat};
+use crate::model::{Dataset, Number, flat, now, parse_time};
 
 const STATE_FILE: &str = "medfeed-copy.json";
 
@@ -44,14 +43,14 @@ const OTHER_LOCATION: &str = "give another folder";
 
 const PROGRESS_EVERY: u64 = 1000;
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct CopyState {
     format: u32,
     server: String,
     datasets: BTreeMap<String, DatasetState>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 struct DatasetState {
     token: String,
     records: u64,
@@ -79,7 +78,7 @@ pub struct FolderCopy {
 impl FolderCopy {
     /// Opens the copy of a service's content, or creates one in a new or empty folder. With `reload`, everything is
     /// loaded again, and the copy may be that of another service.
-    pub fn open(folder: &Path, server: &ServerUrl, reload: bool) -> Result<FolderCopy, PullError> {
+    pub fn open(folder: &Path, server: &ServerUrl, reload: bool) -> Result<FolderCopy> {
         let fail = |error: io::Error| failure(folder, &error);
         let shown = folder.display();
         make_folder(folder).map_err(fail)?;
@@ -125,7 +124,7 @@ impl FolderCopy {
             lock,
         };
         for dataset in Dataset::ALL {
-            if reload || !copy.fits(dataset).map_err(fail)? {
+            if reload || !copy.compare_files(dataset).map_err(fail)? {
                 copy.to_load.push(dataset);
             }
         }
@@ -141,15 +140,17 @@ impl FolderCopy {
         self.folder.join(format!("{dataset}.{ending}"))
     }
 
-    /// Whether the files of a dataset match the state, and the CSV file has the columns of this version. True if the
-    /// state does not have the dataset.
-    fn fits(&self, dataset: Dataset) -> io::Result<bool> {
+    /// Compares the files of a dataset with the state, and the header of the CSV file with that of this version. True if
+    /// the state does not have the dataset.
+    fn compare_files(&self, dataset: Dataset) -> io::Result<bool> {
         let Some(state) = self.state.datasets.get(dataset.as_str()) else {
             return Ok(true);
         };
         for (ending, expected) in [("jsonl", &state.jsonl_sha256), ("csv", &state.csv_sha256)] {
             match open_file(&self.file(dataset, ending)) {
-                Ok(file) if ending == "csv" && !has_header(&file, dataset)? => return Ok(false),
+                Ok(file) if ending == "csv" && !compare_header(&file, dataset)? => {
+                    return Ok(false);
+                }
                 Ok(file) if digest_of(&file)?.sha256 == *expected => {}
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => return Ok(false),
@@ -159,7 +160,7 @@ impl FolderCopy {
     }
 
     /// The records in a dataset's file; none if there is no file.
-    fn lines(&self, dataset: Dataset) -> Result<RecordLines, PullError> {
+    fn lines(&self, dataset: Dataset) -> Result<RecordLines> {
         let path = self.file(dataset, "jsonl");
         let reader = match open_file(&path) {
             Ok(file) => Some(BufReader::new(file)),
@@ -176,7 +177,7 @@ impl FolderCopy {
 
     /// The ids in a dataset's file, with the SHA-256 of their JSON. Skips unreadable lines, because other programs may
     /// have edited the file.
-    fn held(&self, dataset: Dataset) -> Result<BTreeMap<i64, [u8; 32]>, PullError> {
+    fn held(&self, dataset: Dataset) -> Result<BTreeMap<i64, [u8; 32]>> {
         let mut lines = self.lines(dataset)?;
         let mut held = BTreeMap::new();
         loop {
@@ -199,7 +200,7 @@ impl FolderCopy {
         page: &FeedPage,
         old: &mut RecordLines,
         events: &dyn Events,
-    ) -> Result<(), PullError> {
+    ) -> Result<()> {
         // The last entry of a record wins.
         let mut changes: BTreeMap<i64, &Entry> =
             page.entries.iter().map(|entry| (entry.id, entry)).collect();
@@ -245,8 +246,8 @@ impl FolderCopy {
         dataset: Dataset,
         token: &str,
         verified_at: Option<String>,
-        next: &mut dyn FnMut() -> Result<Option<Entry>, PullError>,
-    ) -> Result<(), PullError> {
+        next: &mut dyn FnMut() -> Result<Option<Entry>>,
+    ) -> Result<()> {
         let folder = self.folder.clone();
         let fail = |error: io::Error| failure(&folder, &error);
         let jsonl = self.file(dataset, "jsonl");
@@ -321,7 +322,7 @@ impl FolderCopy {
 }
 
 impl PullTarget for FolderCopy {
-    fn position(&mut self, dataset: Dataset) -> Result<Option<Position>, PullError> {
+    fn position(&mut self, dataset: Dataset) -> Result<Option<Position>> {
         let state = self
             .state
             .datasets
@@ -343,7 +344,7 @@ impl PullTarget for FolderCopy {
         }))
     }
 
-    fn records(&mut self, dataset: Dataset) -> Result<Option<u64>, PullError> {
+    fn records(&mut self, dataset: Dataset) -> Result<Option<u64>> {
         Ok(self
             .state
             .datasets
@@ -351,12 +352,7 @@ impl PullTarget for FolderCopy {
             .map(|state| state.records))
     }
 
-    fn apply(
-        &mut self,
-        dataset: Dataset,
-        page: &FeedPage,
-        events: &dyn Events,
-    ) -> Result<(), PullError> {
+    fn apply(&mut self, dataset: Dataset, page: &FeedPage, events: &dyn Events) -> Result<()> {
         let is_same = self
             .state
             .datasets
@@ -367,7 +363,7 @@ impl PullTarget for FolderCopy {
         }
         let mut old = self.lines(dataset)?;
         let result = self.merge(dataset, page, &mut old, events);
-        if result.is_err() && !self.fits(dataset).unwrap_or(false) {
+        if result.is_err() && !self.compare_files(dataset).unwrap_or(false) {
             self.to_load.push(dataset);
         }
         result
@@ -378,7 +374,7 @@ impl PullTarget for FolderCopy {
         dataset: Dataset,
         export: &mut Export<'_>,
         events: &dyn Events,
-    ) -> Result<(), PullError> {
+    ) -> Result<()> {
         let mut held = if events.takes_changes() {
             self.held(dataset)?
         } else {
@@ -409,7 +405,7 @@ impl PullTarget for FolderCopy {
         })
     }
 
-    fn clear(&mut self, dataset: Dataset, events: &dyn Events) -> Result<u64, PullError> {
+    fn clear(&mut self, dataset: Dataset, events: &dyn Events) -> Result<u64> {
         let held = self.held(dataset)?;
         held.keys()
             .try_for_each(|id| events.change(dataset, &tombstone(*id)))?;
@@ -423,7 +419,7 @@ impl PullTarget for FolderCopy {
             .map(|()| held.len() as u64)
     }
 
-    fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest, PullError> {
+    fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest> {
         let path = self.file(dataset, "jsonl");
         let digest = match open_file(&path) {
             // A removed file has no records. So a comparison finds the difference, and loads the export.
@@ -435,14 +431,14 @@ impl PullTarget for FolderCopy {
         digest.map_err(|error| failure(&path, &error))
     }
 
-    fn find_fault(&mut self, dataset: Dataset) -> Result<Option<String>, PullError> {
+    fn find_fault(&mut self, dataset: Dataset) -> Result<Option<String>> {
         let fits = self
-            .fits(dataset)
+            .compare_files(dataset)
             .map_err(|error| failure(&self.folder, &error))?;
         Ok((!fits).then(|| "a file does not match the state file".to_owned()))
     }
 
-    fn set_verified(&mut self, dataset: Dataset) -> Result<(), PullError> {
+    fn set_verified(&mut self, dataset: Dataset) -> Result<()> {
         self.state.server.clone_from(&self.server);
         if let Some(state) = self.state.datasets.get_mut(dataset.as_str()) {
             state.verified_at = Some(now().to_string());
@@ -450,7 +446,7 @@ impl PullTarget for FolderCopy {
         self.save().map_err(|error| failure(&self.folder, &error))
     }
 
-    fn check_location(&self) -> Result<(), PullError> {
+    fn check_location(&self) -> Result<()> {
         let identity = |found: fs::Metadata| (found.dev(), found.ino());
         let lock = fs::metadata(self.folder.join(LOCK_FILE)).map(identity);
         if lock.is_ok_and(|lock| {
@@ -477,7 +473,7 @@ fn is_foreign(entry: io::Result<fs::DirEntry>) -> bool {
     })
 }
 
-fn read_state(folder: &Path, json: &[u8]) -> Result<CopyState, PullError> {
+fn read_state(folder: &Path, json: &[u8]) -> Result<CopyState> {
     let path = folder.join(STATE_FILE);
     let state: Value = serde_json::from_slice(json).unwrap_or_default();
     match state["format"].as_u64() {
@@ -580,8 +576,8 @@ fn header(dataset: Dataset) -> io::Result<Vec<u8>> {
     Ok(header)
 }
 
-/// Whether a CSV file begins with its header. Leaves the position at the start.
-fn has_header(mut file: &File, dataset: Dataset) -> io::Result<bool> {
+/// Compares the beginning of a CSV file with its header. Leaves the position at the start.
+fn compare_header(mut file: &File, dataset: Dataset) -> io::Result<bool> {
     let header = header(dataset)?;
     let mut found = Vec::new();
     file.take(header.len() as u64).read_to_end(&mut found)?;
@@ -626,7 +622,7 @@ struct RecordLines {
 }
 
 impl RecordLines {
-    fn next(&mut self) -> Result<Option<Entry>, PullError> {
+    fn next(&mut self) -> Result<Option<Entry>> {
         let Some(reader) = &mut self.reader else {
             return Ok(None);
         };

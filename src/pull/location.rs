@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::open_file;
 use super::postgres::address::PostgresAddress;
-use super::sqlite::file::is_sqlite;
+use super::sqlite::file::probe_sqlite;
 
 const SQLITE_EXTENSIONS: [&str; 3] = ["sqlite", "sqlite3", "db"];
 
@@ -52,7 +52,7 @@ impl CopyLocation {
             .unwrap_or_default()
             .to_ascii_lowercase();
         if SQLITE_EXTENSIONS.contains(&&*ending)
-            || open_file(to).is_ok_and(|mut file| is_sqlite(&mut file))
+            || open_file(to).is_ok_and(|mut file| probe_sqlite(&mut file))
         {
             return Ok(CopyLocation::Sqlite(to.to_owned()));
         }
@@ -73,59 +73,32 @@ mod tests {
         std::fs::write(at("old.copy"), b"SQLite format 3\0 and more").unwrap();
         std::fs::write(at("mine.csv"), b"id,name\n1,a\n").unwrap();
         std::fs::write(at("mine.sqlite"), b"").unwrap();
-        let cases = [
-            (at("copy.sqlite"), Ok("Sqlite")),
-            (at("copy.SQLITE3"), Ok("Sqlite")),
-            ("copy.db".to_owned(), Ok("Sqlite")),
-            (at("mine.sqlite"), Ok("Sqlite")),
-            (at("old.copy"), Ok("Sqlite")),
-            (at("new/"), Ok("Folder")),
-            (at("x.csv/"), Ok("Folder")),
-            (folder.path().display().to_string(), Ok("Folder")),
-            ("postgres://me@localhost/x".to_owned(), Ok("Postgres")),
-            ("POSTGRES://me@localhost/x".to_owned(), Ok("Postgres")),
-            (
-                "PostgreSQL://me@localhost/x?schema=a".to_owned(),
-                Ok("Postgres"),
-            ),
-            (at("mine.csv"), Err("not that of a copy")),
-            (at("x.parquet"), Err("not that of a copy")),
-            (at("x.jsonl"), Err("a folder ending /")),
-            (at("copy"), Err("not that of a copy")),
-            ("file:x.duckdb".to_owned(), Err("not that of a copy")),
-            ("".to_owned(), Err("not that of a copy")),
-            (
-                "POSTGRES://me:secret@localhost/x".to_owned(),
-                Err("PGPASSWORD"),
-            ),
-            (
-                "postgres://me:secret@localhost:port/x".to_owned(),
-                Err("write it as"),
-            ),
-            (
-                "Postgres://me:secret%ZZ@localhost/x?x=%".to_owned(),
-                Err(""),
-            ),
-            (
-                "postgres:me:secret@localhost/x.sqlite".to_owned(),
-                Err("cannot be read"),
-            ),
-            (
-                " postgres://me:secret@localhost/x".to_owned(),
-                Err("PGPASSWORD"),
-            ),
-            (
-                "mysql://me:secret@localhost/x".to_owned(),
-                Err("of another kind"),
-            ),
-            (
-                "postgres+tls://me:secret@localhost/x.sqlite".to_owned(),
-                Err("of another kind"),
-            ),
-            (
-                "host=db.sqlite password=secret".to_owned(),
-                Err("not that of a copy"),
-            ),
+        let cases = cases![
+            at("copy.sqlite"), Ok("Sqlite");
+            at("copy.SQLITE3"), Ok("Sqlite");
+            "copy.db".to_owned(), Ok("Sqlite");
+            at("mine.sqlite"), Ok("Sqlite");
+            at("old.copy"), Ok("Sqlite");
+            at("new/"), Ok("Folder");
+            at("x.csv/"), Ok("Folder");
+            folder.path().display().to_string(), Ok("Folder");
+            "postgres://me@localhost/x".to_owned(), Ok("Postgres");
+            "POSTGRES://me@localhost/x".to_owned(), Ok("Postgres");
+            "PostgreSQL://me@localhost/x?schema=a".to_owned(), Ok("Postgres");
+            at("mine.csv"), Err("not that of a copy");
+            at("x.parquet"), Err("not that of a copy");
+            at("x.jsonl"), Err("a folder ending /");
+            at("copy"), Err("not that of a copy");
+            "file:x.duckdb".to_owned(), Err("not that of a copy");
+            "".to_owned(), Err("not that of a copy");
+            "POSTGRES://me:secret@localhost/x".to_owned(), Err("PGPASSWORD");
+            "postgres://me:secret@localhost:port/x".to_owned(), Err("write it as");
+            "Postgres://me:secret%ZZ@localhost/x?x=%".to_owned(), Err("");
+            "postgres:me:secret@localhost/x.sqlite".to_owned(), Err("cannot be read");
+            " postgres://me:secret@localhost/x".to_owned(), Err("PGPASSWORD");
+            "mysql://me:secret@localhost/x".to_owned(), Err("of another kind");
+            "postgres+tls://me:secret@localhost/x.sqlite".to_owned(), Err("of another kind");
+            "host=db.sqlite password=secret".to_owned(), Err("not that of a copy");
         ];
         for (to, expected) in cases {
             match (CopyLocation::of(Path::new(&to)), expected) {

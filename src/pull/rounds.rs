@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::catch_up::{Done, Pull, Verdict};
 use super::client::LONGEST_WAIT_S;
-use super::error::PullError;
-use crate::model::Dataset;
-use crate::model::time::now;
+use super::error::{PullError, Result};
+use crate::model::{Dataset, now};
 
 /// The most attempts of a single round that make no progress.
 const MAX_ATTEMPTS: u32 = 5;
@@ -24,50 +23,64 @@ struct Failing {
     retry_at: Instant,
 }
 
-/// The time until the first of the datasets is retried.
-fn until_retry(failing: &BTreeMap<Dataset, Failing>) -> Option<Duration> {
-    let retry_at = failing.values().map(|failing| failing.retry_at).min();
-    retry_at.map(|at| at.saturating_duration_since(Instant::now()))
-}
-
-/// The seconds of a long poll: a dataset's share of the interval, but no longer than until a failed dataset is retried.
-fn poll_s(share_s: u64, failing: &BTreeMap<Dataset, Failing>) -> u64 {
-    until_retry(failing).map_or(share_s, |left| share_s.min(left.as_secs()))
-}
-
-/// The pause after a round.
-///
-/// - `elapsed`: the duration of the round.
-/// - `asked`: how long the service was asked to hold the successful requests; `None` if there was none.
-/// - `waits`: whether the next round long-polls. It then begins at once, unless the service responded early without
-///   news, because it has too many long polls.
-/// - `until_retry`: the time until a failed dataset is retried.
-fn pause_after_round(
-    every: Duration,
-    elapsed: Duration,
+/// The datasets of a followed copy.
+#[derive(Default)]
+struct Followed {
+    to_verify: BTreeSet<Dataset>,
+    /// Those that the license does not have.
+    skipped: BTreeSet<Dataset>,
+    failing: BTreeMap<Dataset, Failing>,
+    /// The seconds of the interval for which each dataset may long-poll.
+    share_s: u64,
+    /// How long the service was asked to hold the successful requests of this round; `None` if there was none.
     asked: Option<Duration>,
+    /// Whether this round brought changes.
     has_news: bool,
-    waits: bool,
-    until_retry: Option<Duration>,
-) -> Duration {
-    // The service's clock may run a little faster.
-    let was_held = asked.is_some_and(|asked| elapsed >= asked.mul_f64(0.9));
-    let is_at_once = waits && (has_news || was_held);
-    let pause = if is_at_once {
-        Duration::ZERO
-    } else {
-        every.saturating_sub(elapsed)
-    };
-    match until_retry {
-        // Nothing else is followed.
-        Some(left) if asked.is_none() => left,
-        Some(left) => pause.min(left),
-        None => pause,
+}
+
+impl Followed {
+    /// The time until the first failed dataset is retried.
+    fn until_retry(&self) -> Option<Duration> {
+        let retry_at = self.failing.values().map(|failing| failing.retry_at).min();
+        retry_at.map(|at| at.saturating_duration_since(Instant::now()))
+    }
+
+    /// The seconds of a long poll: a dataset's share of the interval, but no longer than until a failed dataset is
+    /// retried.
+    fn poll_s(&self) -> u64 {
+        self.until_retry()
+            .map_or(self.share_s, |left| self.share_s.min(left.as_secs()))
+    }
+
+    /// The pause after a round that took `elapsed`. If the next one long-polls (`waits`), it begins at once, unless the
+    /// service responded early without news, because it has too many long polls.
+    fn pause(
+        &self,
+        every: Duration,
+        elapsed: Duration,
+        waits: bool,
+        until_retry: Option<Duration>,
+    ) -> Duration {
+        // The service's clock may run a little faster.
+        let was_held = self
+            .asked
+            .is_some_and(|asked| elapsed >= asked.mul_f64(0.9));
+        let pause = if waits && (self.has_news || was_held) {
+            Duration::ZERO
+        } else {
+            every.saturating_sub(elapsed)
+        };
+        match until_retry {
+            // Nothing else is followed.
+            Some(left) if self.asked.is_none() => left,
+            Some(left) => pause.min(left),
+            None => pause,
+        }
     }
 }
 
 /// The work of a pull.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Plan {
     /// The datasets.
     pub datasets: Vec<Dataset>,
@@ -94,7 +107,7 @@ impl Pull<'_> {
     /// Brings all datasets up to date, with a few retries. Skips a dataset that the license does not have. That is an
     /// error if the user named the dataset, the license has none of the datasets, or the copy held it: then its records
     /// are removed. Such an error, and the first failure of a request, come after all other datasets are done.
-    pub fn once(&mut self, plan: &Plan, report: &mut dyn FnMut(Report)) -> Result<(), PullError> {
+    pub fn once(&mut self, plan: &Plan, report: &mut dyn FnMut(Report)) -> Result<()> {
         let mut missing = Vec::new();
         let mut lost = None;
         let mut failed = None;
@@ -131,100 +144,85 @@ impl Pull<'_> {
         plan: &Plan,
         every: Duration,
         report: &mut dyn FnMut(Report),
-    ) -> Result<std::convert::Infallible, PullError> {
-        let mut to_verify: BTreeSet<Dataset> = plan
-            .datasets
-            .iter()
-            .copied()
-            .filter(|_| plan.verify)
-            .collect();
-        let mut skipped = BTreeSet::new();
-        let mut share_s = 0;
-        let mut failing = BTreeMap::<Dataset, Failing>::new();
+    ) -> Result<std::convert::Infallible> {
+        let mut followed = Followed::default();
+        if plan.verify {
+            followed.to_verify.extend(&plan.datasets);
+        }
         loop {
             self.copy.check_location()?;
             let begun = Instant::now();
-            let mut asked = None;
-            let mut has_news = false;
+            followed.asked = None;
+            followed.has_news = false;
             for dataset in &plan.datasets {
-                if failing
-                    .get(dataset)
-                    .is_some_and(|failing| failing.retry_at > Instant::now())
-                {
-                    continue;
-                }
-                let (before, failures) = failing
-                    .remove(dataset)
-                    .map_or((Done::default(), 0), |failing| {
-                        (failing.done, failing.failures)
-                    });
-                let mut done = before;
-                let is_due = self.is_due(*dataset);
-                let verifies = to_verify.contains(dataset) || matches!(is_due, Ok(true));
-                let wait_s = if verifies {
-                    0
-                } else {
-                    poll_s(share_s, &failing)
-                };
-                let result =
-                    is_due.and_then(|_| self.attempt(*dataset, verifies, wait_s, &mut done));
-                match result {
-                    Ok(done) => {
-                        skipped.remove(dataset);
-                        to_verify.remove(dataset);
-                        asked = Some(asked.unwrap_or_default() + Duration::from_secs(wait_s));
-                        has_news |= done.done != Done::default();
-                        report(done);
-                    }
-                    Err(PullError::LicenseLost(_)) => {
-                        skipped.insert(*dataset);
-                    }
-                    Err(PullError::NotLicensed(_))
-                        if !plan.are_named || skipped.contains(dataset) =>
-                    {
-                        if skipped.insert(*dataset) {
-                            self.events
-                                .note(&format!("{dataset}: not in the license, skipped"));
-                        }
-                    }
-                    Err(error) if error.is_transient() => {
-                        let failures = if done == before { failures + 1 } else { 1 };
-                        let pause = self.note_pause(failures, &error);
-                        failing.insert(
-                            *dataset,
-                            Failing {
-                                done,
-                                failures,
-                                retry_at: Instant::now() + pause,
-                            },
-                        );
-                    }
-                    Err(error) => return Err(error),
+                let failing = followed.failing.get(dataset);
+                if failing.is_none_or(|failing| failing.retry_at <= Instant::now()) {
+                    self.follow_dataset(*dataset, plan, &mut followed, report)?;
                 }
             }
-            let licensed = plan.datasets.len() - skipped.len();
+            let licensed = plan.datasets.len() - followed.skipped.len();
             if licensed == 0 {
-                return plan.datasets.first().map_or_else(
-                    || {
-                        Err(PullError::Refused(
-                            "the license of the key has no dataset".to_owned(),
-                        ))
-                    },
-                    |dataset| Err(PullError::NotLicensed(*dataset)),
-                );
+                return Err(match plan.datasets.first() {
+                    Some(dataset) => PullError::NotLicensed(*dataset),
+                    None => PullError::Refused("the license of the key has no dataset".to_owned()),
+                });
             }
             // The datasets long-poll one after the other.
-            share_s = (every.as_secs() / licensed as u64).min(LONGEST_WAIT_S);
-            let waits = poll_s(share_s, &failing) > 0 && self.server.takes_wait();
-            sleep(pause_after_round(
-                every,
-                begun.elapsed(),
-                asked,
-                has_news,
-                waits,
-                until_retry(&failing),
-            ));
+            followed.share_s = (every.as_secs() / licensed as u64).min(LONGEST_WAIT_S);
+            let waits = followed.poll_s() > 0 && self.server.takes_wait();
+            sleep(followed.pause(every, begun.elapsed(), waits, followed.until_retry()));
         }
+    }
+
+    fn follow_dataset(
+        &mut self,
+        dataset: Dataset,
+        plan: &Plan,
+        followed: &mut Followed,
+        report: &mut dyn FnMut(Report),
+    ) -> Result<()> {
+        let (before, failures) = followed
+            .failing
+            .remove(&dataset)
+            .map_or((Done::default(), 0), |failing| {
+                (failing.done, failing.failures)
+            });
+        let mut done = before;
+        let is_due = self.check_due(dataset);
+        let verifies = followed.to_verify.contains(&dataset) || matches!(is_due, Ok(true));
+        let wait_s = if verifies { 0 } else { followed.poll_s() };
+        match is_due.and_then(|_| self.attempt(dataset, verifies, wait_s, &mut done)) {
+            Ok(done) => {
+                followed.skipped.remove(&dataset);
+                followed.to_verify.remove(&dataset);
+                let asked = followed.asked.unwrap_or_default();
+                followed.asked = Some(asked + Duration::from_secs(wait_s));
+                followed.has_news |= done.done != Done::default();
+                report(done);
+            }
+            Err(PullError::LicenseLost(_)) => {
+                followed.skipped.insert(dataset);
+            }
+            Err(PullError::NotLicensed(_))
+                if !plan.are_named || followed.skipped.contains(&dataset) =>
+            {
+                if followed.skipped.insert(dataset) {
+                    self.events
+                        .note(&format!("{dataset}: not in the license, skipped"));
+                }
+            }
+            Err(error) if error.is_transient() => {
+                let failures = if done == before { failures + 1 } else { 1 };
+                let failing = Failing {
+                    done,
+                    failures,
+                    retry_at: Instant::now() + self.note_pause(failures, &error),
+                };
+                followed.failing.insert(dataset, failing);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     /// Brings a dataset up to date. Adds the progress to `done`, also before an error. Removes the records of a dataset
@@ -235,7 +233,7 @@ impl Pull<'_> {
         verifies: bool,
         wait_s: u64,
         done: &mut Done,
-    ) -> Result<Report, PullError> {
+    ) -> Result<Report> {
         self.follow_move()?;
         for _ in 0..2 {
             match self.update(dataset, verifies, wait_s, done) {
@@ -256,7 +254,7 @@ impl Pull<'_> {
         verifies: bool,
         wait_s: u64,
         done: &mut Done,
-    ) -> Result<Report, PullError> {
+    ) -> Result<Report> {
         let verdict = if verifies {
             Some(self.verify(dataset, done)?)
         } else {
@@ -275,8 +273,8 @@ impl Pull<'_> {
         })
     }
 
-    /// Whether a day has passed since the copy was compared with the service.
-    fn is_due(&mut self, dataset: Dataset) -> Result<bool, PullError> {
+    /// Reads from the copy whether a day has passed since it was compared with the service.
+    fn check_due(&mut self, dataset: Dataset) -> Result<bool> {
         let held = self.copy.position(dataset)?;
         // The clock may have been ahead at the last comparison.
         let age_s = held.map(|held| now().unix_s().saturating_sub(held.verified_at));
@@ -285,12 +283,7 @@ impl Pull<'_> {
 
     /// Brings a dataset up to date. Gives up after `attempts` consecutive failures without progress. Does not wait for
     /// disk space; following does.
-    fn retry(
-        &mut self,
-        dataset: Dataset,
-        verifies: bool,
-        attempts: u32,
-    ) -> Result<Report, PullError> {
+    fn retry(&mut self, dataset: Dataset, verifies: bool, attempts: u32) -> Result<Report> {
         let mut done = Done::default();
         let mut failures = 0;
         loop {
@@ -350,9 +343,12 @@ mod tests {
                 Duration::from_secs,
                 (every, waits, elapsed, asked, has_news, until_retry),
             );
-            let (asked, until_retry) = (asked.map(s), until_retry.map(s));
-            let pause =
-                pause_after_round(s(every), s(elapsed), asked, has_news, waits, until_retry);
+            let followed = Followed {
+                asked: asked.map(s),
+                has_news,
+                ..Followed::default()
+            };
+            let pause = followed.pause(s(every), s(elapsed), waits, until_retry.map(s));
             assert_eq!(pause, s(expected), "{case:?}");
         }
     }

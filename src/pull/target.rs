@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Seek, Write};
 use tempfile::SpooledTempFile;
 
 use super::entry::FeedPage;
-use super::error::PullError;
+use super::error::{PullError, Result};
 use super::export::{ContentDigest, Export};
 use crate::model::Dataset;
 
@@ -13,7 +13,7 @@ use crate::model::Dataset;
 const IN_MEMORY: usize = 4 << 20;
 
 /// The position of a copy in the feed of a dataset.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Position {
     /// The sync token of the last applied page or load.
     pub token: String,
@@ -30,19 +30,14 @@ pub struct Position {
 /// the token last.
 pub trait PullTarget {
     /// The position of the copy; `None` if the export must be loaded.
-    fn position(&mut self, dataset: Dataset) -> Result<Option<Position>, PullError>;
+    fn position(&mut self, dataset: Dataset) -> Result<Option<Position>>;
 
     /// The number of records that the copy holds of the service's dataset, also if the export must be loaded; `None` if
     /// it was never loaded.
-    fn records(&mut self, dataset: Dataset) -> Result<Option<u64>, PullError>;
+    fn records(&mut self, dataset: Dataset) -> Result<Option<u64>>;
 
     /// Applies a page and saves its token.
-    fn apply(
-        &mut self,
-        dataset: Dataset,
-        page: &FeedPage,
-        events: &dyn Events,
-    ) -> Result<(), PullError>;
+    fn apply(&mut self, dataset: Dataset, page: &FeedPage, events: &dyn Events) -> Result<()>;
 
     /// Makes the copy equal to an export and saves its token. Readers see the old content until then. Also
     /// writes the tables derived from the records again. Reports only records that differ.
@@ -51,23 +46,23 @@ pub trait PullTarget {
         dataset: Dataset,
         export: &mut Export<'_>,
         events: &dyn Events,
-    ) -> Result<(), PullError>;
+    ) -> Result<()>;
 
     /// Removes the records of a dataset together with its position, and returns their number. Each one is reported as a
     /// tombstone.
-    fn clear(&mut self, dataset: Dataset, events: &dyn Events) -> Result<u64, PullError>;
+    fn clear(&mut self, dataset: Dataset, events: &dyn Events) -> Result<u64>;
 
     /// The digest of the copy's records.
-    fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest, PullError>;
+    fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest>;
 
     /// Compares all derived tables and files with the records. Returns a description of the first fault.
-    fn find_fault(&mut self, dataset: Dataset) -> Result<Option<String>, PullError>;
+    fn find_fault(&mut self, dataset: Dataset) -> Result<Option<String>>;
 
     /// Saves the address of the service, and the time at which the copy equaled its content: now.
-    fn set_verified(&mut self, dataset: Dataset) -> Result<(), PullError>;
+    fn set_verified(&mut self, dataset: Dataset) -> Result<()>;
 
     /// Fails if the copy's path was removed or now leads to another file.
-    fn check_location(&self) -> Result<(), PullError>;
+    fn check_location(&self) -> Result<()>;
 }
 
 /// Observes a pull.
@@ -79,7 +74,7 @@ pub trait Events {
 
     /// Receives a changed entry of a page or an export that has come whole, before the entry is saved: at least once,
     /// and twice after a crash. After an error, it is not saved.
-    fn change(&self, _dataset: Dataset, _json: &str) -> Result<(), PullError> {
+    fn change(&self, _dataset: Dataset, _json: &str) -> Result<()> {
         Ok(())
     }
 
@@ -109,7 +104,7 @@ impl<'a> Changes<'a> {
     }
 
     /// Adds an entry as JSON without line breaks.
-    pub fn add(&mut self, json: &str) -> Result<(), PullError> {
+    pub fn add(&mut self, json: &str) -> Result<()> {
         if !self.events.takes_changes() {
             return Ok(());
         }
@@ -120,7 +115,7 @@ impl<'a> Changes<'a> {
     }
 
     /// Passes the entries on, in their order.
-    pub fn send(&mut self) -> Result<(), PullError> {
+    pub fn send(&mut self) -> Result<()> {
         self.lines.rewind().map_err(|error| failure(&error))?;
         for line in BufReader::new(&mut self.lines).lines() {
             self.events
@@ -160,7 +155,7 @@ mod tests {
             self.takes
         }
 
-        fn change(&self, dataset: Dataset, json: &str) -> Result<(), PullError> {
+        fn change(&self, dataset: Dataset, json: &str) -> Result<()> {
             assert_eq!(dataset, Dataset::Journals);
             self.received.borrow_mut().push(json.to_owned());
             Ok(())

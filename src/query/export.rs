@@ -2,15 +2,14 @@
 
 use bytes::Bytes;
 
-use crate::model::value::LinkTexts;
 use crate::model::{
-    ConferenceFields, Curated, Dataset, ExportFormat, Filter, JournalFields, RecordFields,
-    Timestamp, flat,
+    ConferenceFields, Curated, Dataset, ExportFormat, Filter, JournalFields, LinkTexts,
+    RecordFields, Timestamp, flat,
 };
 use crate::query::segments::{
     ContentHasher, GzipMember, SegmentCache, SegmentFormat, in_memory, segment_ranges,
 };
-use crate::store::StoreError;
+use crate::store::Result;
 use crate::store::read::records::StoredRecord;
 use crate::view::View;
 
@@ -29,11 +28,7 @@ pub struct ExportFile {
 }
 
 /// Builds the file. Equal content gives equal bytes: the gzip header has no timestamp. Cached segments are reused.
-pub fn export(
-    view: &View<'_>,
-    format: ExportFormat,
-    cache: &SegmentCache,
-) -> Result<ExportFile, StoreError> {
+pub fn export(view: &View<'_>, format: ExportFormat, cache: &SegmentCache) -> Result<ExportFile> {
     match (format, view.dataset()) {
         (ExportFormat::Jsonl, _) => write(view, cache, SegmentFormat::Lines, &[], |record, out| {
             out.extend_from_slice(record.json());
@@ -45,10 +40,7 @@ pub fn export(
     }
 }
 
-fn write_csv<F: RecordFields>(
-    view: &View<'_>,
-    cache: &SegmentCache,
-) -> Result<ExportFile, StoreError> {
+fn write_csv<F: RecordFields>(view: &View<'_>, cache: &SegmentCache) -> Result<ExportFile> {
     let mut head = Vec::new();
     push_header::<F>(&mut head)?;
     let references = view.references()?;
@@ -64,12 +56,12 @@ pub fn push_record<F: RecordFields>(
     record: &Curated<F>,
     updated_at: Timestamp,
     links: &dyn LinkTexts,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     flat::write_row(out, flat::cells(record, Some(updated_at), links)).map_err(in_memory)
 }
 
 /// Appends a byte-order mark and the CSV header. Fails only when memory runs out.
-pub fn push_header<F: RecordFields>(out: &mut Vec<u8>) -> Result<(), StoreError> {
+pub fn push_header<F: RecordFields>(out: &mut Vec<u8>) -> Result<()> {
     out.extend_from_slice(flat::BYTE_ORDER_MARK);
     flat::write_row(out, flat::columns(F::table(), true)).map_err(in_memory)
 }
@@ -80,8 +72,8 @@ fn write(
     cache: &SegmentCache,
     form: SegmentFormat,
     head: &[u8],
-    mut write_row: impl FnMut(&StoredRecord, &mut Vec<u8>) -> Result<(), StoreError>,
-) -> Result<ExportFile, StoreError> {
+    mut write_row: impl FnMut(&StoredRecord, &mut Vec<u8>) -> Result<()>,
+) -> Result<ExportFile> {
     let records = view.list(0, &Filter::default(), usize::MAX)?;
     let mut hash = ContentHasher::default();
     let mut member = GzipMember::new(

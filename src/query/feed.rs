@@ -3,8 +3,8 @@
 use crate::model::json::{push_display, push_json};
 use crate::model::{Id, Timestamp};
 use crate::query::page::JsonPage;
-use crate::store::format::rows::hash;
-use crate::store::{CommitPoint, StoreError};
+use crate::store::hash;
+use crate::store::{CommitPoint, Result};
 use crate::token::SyncToken;
 use crate::view::View;
 
@@ -24,7 +24,7 @@ pub enum FeedStart {
 
 impl FeedStart {
     /// Returns the seq after which the page begins.
-    pub fn after(self, view: &View<'_>) -> Result<u64, StoreError> {
+    pub fn after(self, view: &View<'_>) -> Result<u64> {
         match self {
             FeedStart::After(position) => Ok(position),
             FeedStart::Since(time) => view.seq_before(time),
@@ -39,7 +39,7 @@ pub fn page(
     view: &View<'_>,
     after: u64,
     limit: usize,
-) -> Result<(JsonPage, Option<u64>, SyncToken), StoreError> {
+) -> Result<(JsonPage, Option<u64>, SyncToken)> {
     let mut entries = view.feed_after(after, limit + 1)?;
     let next_seq = entries.get(limit).map(|entry| entry.seq);
     entries.truncate(limit);
@@ -82,7 +82,7 @@ pub fn tombstone(id: Id, changed_at: Timestamp) -> Vec<u8> {
 
 /// Returns the sync token at a position. `None` is the end of the feed, as in exports. There the position is the
 /// witness, so a poll without changes returns the same token.
-pub fn token(view: &View<'_>, position: Option<u64>) -> Result<SyncToken, StoreError> {
+pub fn token(view: &View<'_>, position: Option<u64>) -> Result<SyncToken> {
     let license = view.license();
     let witness = view.witness()?;
     Ok(SyncToken {

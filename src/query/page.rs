@@ -6,8 +6,8 @@ use bytes::Bytes;
 use crate::model::json::{push_display, push_json};
 use crate::model::{FeedId, Filter, Id};
 use crate::query::segments::{GzipMember, SegmentCache, SegmentFormat, segment_ranges};
+use crate::store::ShortHash;
 use crate::store::StoreError;
-use crate::store::format::rows::ShortHash;
 use crate::view::View;
 
 /// Returns a page of up to `limit` matching records with ids greater than `after` (0 for the first page). With it the

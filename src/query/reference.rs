@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::fold::fold;
 use crate::model::json::{push_display, push_json};
-use crate::model::reference::{ReferenceFields, Referenced};
-use crate::model::{Fields, Id, OrganizationFields, TagFields};
-use crate::store::StoreError;
+use crate::model::{Fields, Id, OrganizationFields, ReferenceFields, Referenced, TagFields, fold};
+use crate::store::{Result, StoreError};
 use crate::view::View;
 
 /// Returns the JSON of a therapy area with its number of visible conferences.
@@ -37,7 +35,7 @@ fn sort_key(text: &str) -> SortKey {
 }
 
 /// Returns the therapy areas of visible conferences.
-pub fn list_therapy_areas(view: &View<'_>) -> Result<Vec<Vec<u8>>, StoreError> {
+pub fn list_therapy_areas(view: &View<'_>) -> Result<Vec<Vec<u8>>> {
     let mut counts = view.count_texts("therapy_areas")?;
     counts.sort_by_cached_key(|(name, _)| sort_key(name));
     Ok(counts
@@ -47,7 +45,7 @@ pub fn list_therapy_areas(view: &View<'_>) -> Result<Vec<Vec<u8>>, StoreError> {
 }
 
 /// Returns the tags of visible records, by type and name. `kind` selects one type.
-pub fn list_tags(view: &View<'_>, kind: Option<&str>) -> Result<Vec<Vec<u8>>, StoreError> {
+pub fn list_tags(view: &View<'_>, kind: Option<&str>) -> Result<Vec<Vec<u8>>> {
     list(
         view,
         &view.references()?.tags,
@@ -61,7 +59,7 @@ pub fn list_tags(view: &View<'_>, kind: Option<&str>) -> Result<Vec<Vec<u8>>, St
 }
 
 /// Returns the organizations linked to visible records, by name.
-pub fn list_organizations(view: &View<'_>) -> Result<Vec<Vec<u8>>, StoreError> {
+pub fn list_organizations(view: &View<'_>) -> Result<Vec<Vec<u8>>> {
     list(
         view,
         &view.references()?.organizations,
@@ -74,7 +72,7 @@ fn list<F: ReferenceFields, K: Ord>(
     view: &View<'_>,
     rows: &BTreeMap<Id, Referenced<F>>,
     key_of: impl Fn(&F) -> Option<K>,
-) -> Result<Vec<Vec<u8>>, StoreError> {
+) -> Result<Vec<Vec<u8>>> {
     let mut items = Vec::new();
     for (id, records) in view.count_links(F::KIND)? {
         let row = rows.get(&id).ok_or_else(|| {

@@ -25,8 +25,8 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use sha2::{Digest as _, Sha256};
 
 use crate::model::FeedId;
-use crate::store::StoreError;
-use crate::store::format::rows::{ShortHash, hash};
+use crate::store::{Result, StoreError};
+use crate::store::{ShortHash, hash};
 
 /// A segment ends after a record whose first hash byte is a multiple of this.
 const END_ONE_IN: u8 = 64;
@@ -96,8 +96,8 @@ impl ContentHasher {
         &mut self,
         segment: &Segment,
         key: &ShortHash,
-        plain: impl FnOnce() -> Result<P, StoreError>,
-    ) -> Result<(), StoreError> {
+        plain: impl FnOnce() -> Result<P>,
+    ) -> Result<()> {
         let chain = hash(&[self.chain, *key].concat());
         let mut known = segment.hashed.lock();
         match &*known {
@@ -114,7 +114,7 @@ impl ContentHasher {
 
 impl Segment {
     /// Returns the uncompressed bytes.
-    fn inflate(&self) -> Result<Vec<u8>, StoreError> {
+    fn inflate(&self) -> Result<Vec<u8>> {
         let length = usize::try_from(self.crc.amount()).unwrap_or_default();
         let mut plain = Vec::with_capacity(length);
         Decompress::new(false)
@@ -237,8 +237,8 @@ impl<'c> GzipMember<'c> {
         &mut self,
         hashes: impl Iterator<Item = &'h ShortHash>,
         keep: bool,
-        plain: impl FnOnce() -> Result<P, StoreError>,
-    ) -> Result<(), StoreError> {
+        plain: impl FnOnce() -> Result<P>,
+    ) -> Result<()> {
         if !keep {
             let plain = plain()?;
             if let Some(hash) = &mut self.hash {
@@ -282,7 +282,7 @@ impl<'c> GzipMember<'c> {
         self.out.extend_from_slice(&segment.deflated);
     }
 
-    fn deflate(&mut self, plain: &[u8]) -> Result<Segment, StoreError> {
+    fn deflate(&mut self, plain: &[u8]) -> Result<Segment> {
         let compress = self
             .compress
             .get_or_insert_with(|| Compress::new(self.form.compression(), false));
@@ -378,22 +378,18 @@ mod tests {
         };
         let most = MAX_SEGMENT_RECORDS;
         // (the number of records, those that end a segment, the ends of the segments)
-        let cases: [(usize, &[usize], &[usize]); 11] = [
-            (0, &[], &[]),
-            (1, &[], &[1]),
-            (1, &[0], &[1]),
-            (3, &[0], &[1, 3]),
-            (3, &[1], &[2, 3]),
-            (3, &[2], &[3]),
-            (3, &[0, 1, 2], &[1, 2, 3]),
-            (most - 1, &[], &[most - 1]),
-            (most, &[], &[most]),
-            (most + 1, &[], &[most, most + 1]),
-            (
-                2 * most + 6,
-                &[4],
-                &[5, most + 5, 2 * most + 5, 2 * most + 6],
-            ),
+        let cases: [(usize, &[usize], &[usize]); 11] = cases![
+            0, &[], &[];
+            1, &[], &[1];
+            1, &[0], &[1];
+            3, &[0], &[1, 3];
+            3, &[1], &[2, 3];
+            3, &[2], &[3];
+            3, &[0, 1, 2], &[1, 2, 3];
+            most - 1, &[], &[most - 1];
+            most, &[], &[most];
+            most + 1, &[], &[most, most + 1];
+            2 * most + 6, &[4], &[5, most + 5, 2 * most + 5, 2 * most + 6];
         ];
         for (count, ending, expected) in cases {
             let hashes: Vec<ShortHash> = (0..count).map(|at| hash(ending.contains(&at))).collect();

@@ -3,15 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::frame::{self, Hash, MalformedObject, PAYLOAD_BYTES};
-use crate::model::time::now;
-use crate::model::{CommitInfo, DatabaseId, Head, RowDigest, Timestamp};
+use crate::model::{CommitInfo, DatabaseId, Head, RowDigest, Timestamp, now};
 use crate::store::replication::SCHEMA;
 
 const FORMAT: &str = "medfeed log 2";
 
 /// The header of an entry. A replica that applied the entry is at `seq`, `lineage` and `digest`.
 #[allow(missing_docs, reason = "the names explain the other fields")]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryHeader {
     pub id: DatabaseId,
     /// The entry's number in the log, from 1.
@@ -33,7 +32,7 @@ pub struct EntryHeader {
 }
 
 /// A decoded entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct LogEntry {
     /// Its header.
     pub header: EntryHeader,
@@ -304,29 +303,19 @@ mod tests {
     #[test]
     fn wrong_headers_are_refused() {
         type Wrong = fn(&mut EntryHeader);
-        let cases: [(&str, Wrong); 12] = [
-            ("slot 0 does not fit", |header| header.slot = 0),
-            ("slot 1 does not fit", |header| header.slot = 1),
-            ("slot 2 does not fit", |header| header.parent = [0; 32]),
-            ("changes without commits", |header| header.commits.clear()),
-            ("does not follow", |header| {
-                header.commits[1].base.lineage[0] ^= 1
-            }),
-            ("does not follow", |header| {
-                header.commits[0].first_seq = 200
-            }),
-            ("does not follow", |header| {
-                header.commits[1].first_seq = header.commits[1].last_seq + 1
-            }),
-            ("is not the one", |header| header.seq += 1),
-            ("is not the one", |header| header.lineage[0] ^= 1),
-            ("is not the one", |header| header.digest.0[0] ^= 1),
-            ("more than an entry may hold", |header| {
-                header.commits[0].bytes = u64::MAX
-            }),
-            ("that it announces", |header| {
-                header.commits[0].bytes = PAYLOAD_BYTES - 100
-            }),
+        let cases: [(&str, Wrong); 12] = cases![
+            "slot 0 does not fit", |header| header.slot = 0;
+            "slot 1 does not fit", |header| header.slot = 1;
+            "slot 2 does not fit", |header| header.parent = [0; 32];
+            "changes without commits", |header| header.commits.clear();
+            "does not follow", |header| { header.commits[1].base.lineage[0] ^= 1 };
+            "does not follow", |header| { header.commits[0].first_seq = 200 };
+            "does not follow", |header| { header.commits[1].first_seq = header.commits[1].last_seq + 1 };
+            "is not the one", |header| header.seq += 1;
+            "is not the one", |header| header.lineage[0] ^= 1;
+            "is not the one", |header| header.digest.0[0] ^= 1;
+            "more than an entry may hold", |header| { header.commits[0].bytes = u64::MAX };
+            "that it announces", |header| { header.commits[0].bytes = PAYLOAD_BYTES - 100 };
         ];
         let changes = [b"first".to_vec(), b"second".to_vec()];
         for (expected, make_wrong) in cases {
@@ -341,24 +330,12 @@ mod tests {
                 "{expected}"
             );
         }
-        for (expected, length, payload) in [
-            (
-                "as many bytes as it announces",
-                11,
-                frame::deflate(&[b"firstsecon"]).unwrap(),
-            ),
-            (
-                "as many bytes as it announces",
-                11,
-                frame::deflate(&[b"firstsecond!"]).unwrap(),
-            ),
-            (
-                "as many bytes as it announces",
-                11,
-                [frame::deflate(&[b"firstsecond"]).unwrap(), vec![0]].concat(),
-            ),
-            ("cannot be inflated", 11, b"firstsecond".to_vec()),
-            ("that it announces", 11, Vec::new()),
+        for (expected, length, payload) in cases![
+            "as many bytes as it announces", 11, frame::deflate(&[b"firstsecon"]).unwrap();
+            "as many bytes as it announces", 11, frame::deflate(&[b"firstsecond!"]).unwrap();
+            "as many bytes as it announces", 11, [frame::deflate(&[b"firstsecond"]).unwrap(), vec![0]].concat();
+            "cannot be inflated", 11, b"firstsecond".to_vec();
+            "that it announces", 11, Vec::new();
         ] {
             let sound = header(2, &changes);
             assert_eq!(

@@ -37,7 +37,7 @@ const LEVEL: u32 = 3;
 const DENSEST: u64 = 1040;
 
 /// An object whose bytes are not valid.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct MalformedObject(pub(super) String);
 

@@ -136,12 +136,8 @@ mod tests {
             }
         }
         assert!(is_probe(&probe(&random)));
-        for name in [
-            "probe",
-            "probe/",
-            "probe/0123456789abcde",
-            "probe/0123456789ABCDEF",
-            "probe/0123456789abcdef/x",
+        for name in words![
+            "probe" "probe/" "probe/0123456789abcde" "probe/0123456789ABCDEF" "probe/0123456789abcdef/x"
         ] {
             assert!(!is_probe(name), "{name}");
         }
@@ -155,28 +151,18 @@ mod tests {
 
     #[test]
     fn other_names_are_rejected() {
-        for name in [
-            "",
-            "log",
-            "log/",
-            "log/42",
-            "log/0000000000000000004x",
-            "log/99999999999999999999",
-            "log/+0000000000000000042",
-            "log/000000000000000000042",
-            "states/00000000000000000042",
+        for name in words![
+            "" "log" "log/" "log/42" "log/0000000000000000004x" "log/99999999999999999999"
+            "log/+0000000000000000042" "log/000000000000000000042" "states/00000000000000000042"
         ] {
             assert_eq!(log_slot(name), None, "{name}");
         }
-        for name in [
-            "parts/00000000000000000042-0123456789abcdef",
-            "parts/00000000000000000042-0123456789abcdef/3",
-            "parts/00000000000000000042-0123456789abcdef/000003",
-            "parts/00000000000000000042-0123456789abcdef/00003/x",
-            "parts/00000000000000000042-0123456789ABCDEF/00003",
-            "parts/00000000000000000042-../00003",
-            "parts/42-0123456789abcdef/00003",
-            "log/00000000000000000042-0123456789abcdef/00003",
+        for name in words![
+            "parts/00000000000000000042-0123456789abcdef" "parts/00000000000000000042-0123456789abcdef/3"
+            "parts/00000000000000000042-0123456789abcdef/000003"
+            "parts/00000000000000000042-0123456789abcdef/00003/x"
+            "parts/00000000000000000042-0123456789ABCDEF/00003" "parts/00000000000000000042-../00003"
+            "parts/42-0123456789abcdef/00003" "log/00000000000000000042-0123456789abcdef/00003"
         ] {
             assert_eq!(parse_part(name), None, "{name}");
         }

@@ -164,20 +164,14 @@ mod tests {
     #[test]
     fn wrong_parts_are_refused() {
         type Wrong = fn(&mut Vec<PartRef>);
-        let cases: [(&str, Wrong); 7] = [
-            ("one is missing", |parts| drop(parts.remove(0))),
-            ("swapped", |parts| parts.swap(0, 1)),
-            ("of another slot", |parts| {
-                parts[1].name = layout::part(3, RANDOM, 1)
-            }),
-            ("of another try", |parts| {
-                parts[1].name = layout::part(2, "f123456789abcdef", 1)
-            }),
-            ("another object", |parts| parts[0].name = layout::log(2)),
-            ("a way out", |parts| {
-                parts[0].name = "../../etc/passwd".to_owned()
-            }),
-            ("too large", |parts| parts[0].bytes = PAYLOAD_BYTES + 1),
+        let cases: [(&str, Wrong); 7] = cases![
+            "one is missing", |parts| drop(parts.remove(0));
+            "swapped", |parts| parts.swap(0, 1);
+            "of another slot", |parts| { parts[1].name = layout::part(3, RANDOM, 1) };
+            "of another try", |parts| { parts[1].name = layout::part(2, "f123456789abcdef", 1) };
+            "another object", |parts| parts[0].name = layout::log(2);
+            "a way out", |parts| { parts[0].name = "../../etc/passwd".to_owned() };
+            "too large", |parts| parts[0].bytes = PAYLOAD_BYTES + 1;
         ];
         let texts = [b"first".to_vec(), b"second".to_vec()];
         for (what, make_wrong) in cases {

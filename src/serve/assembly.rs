@@ -11,8 +11,7 @@ use tokio::sync::watch;
 
 use crate::api::observe::Observer;
 use crate::api::{Service, Settings, SnapshotSource};
-use crate::model::Dataset;
-use crate::model::time::now;
+use crate::model::{Dataset, now};
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::limits::Limits;
 use crate::serve::connection::server::Server;

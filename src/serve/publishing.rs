@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use prometheus_client::registry::Unit;
 
-use crate::model::time::now;
-use crate::model::{DatabaseId, Head, Timestamp};
+use crate::model::{DatabaseId, Head, Timestamp, now};
 use crate::replicate::publisher::progress::{PublisherProgress, PublisherStatus};
 use crate::replicate::publisher::publication_status::{Waiting, waiting};
 use crate::serve::operators::admin::monitored::Monitored;

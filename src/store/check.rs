@@ -8,23 +8,21 @@ use std::path::Path;
 use redb::{ReadTransaction, ReadableTable};
 use serde::Serialize;
 
-use crate::model::reference::Referenced;
-use crate::model::time::now;
 use crate::model::{
-    ConferenceFields, Dataset, FeedId, Id, JournalFields, KeyRecord, License, RecordFields,
-    ReferenceKind, References, json,
+    ConferenceFields, Dataset, FeedId, JournalFields, KeyRecord, License, RecordFields,
+    ReferenceKind, References, Subscription, json, now,
 };
-use crate::store::StoreError;
 use crate::store::file::open::{OpenOptions, ReadFile, Writer};
 use crate::store::format::feed::{FeedEntry, FeedSum};
 use crate::store::format::meta::{find_mark, read_secret, stored_digest};
 use crate::store::format::outbox::{digest_of, next_header, read_changes};
 use crate::store::format::rows::{
-    CLOCK_TOLERANCE_S, RecordRow, StoredCommit, TableCounts, expect_count, load_references,
-    load_rows, optional_table, unseal, unseal_commit, unseal_under,
+    CLOCK_TOLERANCE_S, RecordRow, StoredCommit, expect_count, load_references, load_rows,
+    optional_table, unseal, unseal_commit, unseal_under,
 };
 use crate::store::format::tables::{self, TOMBSTONE};
 use crate::store::panics::{self, guard};
+use crate::store::{Result, StoreError};
 
 /// The maximum number of listed findings. All are counted.
 const MAX_LISTED: usize = 100;
@@ -32,7 +30,7 @@ const MAX_LISTED: usize = 100;
 const MAX_EXAMPLES: usize = 3;
 
 /// Damage found in the file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "a table, and the damage in it")]
 pub struct CheckFinding {
     pub table: &'static str,
@@ -40,7 +38,7 @@ pub struct CheckFinding {
 }
 
 /// Findings in one table whose details differ in digits only.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct FindingKind {
     pub table: &'static str,
@@ -117,14 +115,14 @@ impl CheckReport {
     fn step<T>(
         &mut self,
         table: &'static str,
-        check: impl FnOnce(&mut CheckReport) -> Result<T, StoreError>,
+        check: impl FnOnce(&mut CheckReport) -> Result<T>,
     ) -> Option<T> {
         let checked = guard(|| check(self));
         self.note(table, checked)
     }
 
     /// Turns an error into a finding.
-    fn note<T>(&mut self, table: &'static str, read: Result<T, StoreError>) -> Option<T> {
+    fn note<T>(&mut self, table: &'static str, read: Result<T>) -> Option<T> {
         let checked = read.map_err(|error| match error {
             StoreError::Damaged { table, detail } => self.add(table, detail),
             error => self.add(table, error.to_string()),
@@ -134,7 +132,7 @@ impl CheckReport {
 }
 
 /// Checks the whole file. Damage is in the report. The writer's lock is held, so nothing changes.
-pub fn check(writer: &mut Writer) -> Result<CheckReport, StoreError> {
+pub fn check(writer: &mut Writer) -> Result<CheckReport> {
     let mut report = CheckReport::default();
     let panics_before = panics::caught_count();
     report.step("(pages)", |report| {
@@ -159,7 +157,7 @@ pub fn check(writer: &mut Writer) -> Result<CheckReport, StoreError> {
 }
 
 /// Checks all rows of a file that this process cannot write to. The checksums of its pages are not compared.
-pub fn check_unwritable(path: &Path) -> Result<CheckReport, StoreError> {
+pub fn check_unwritable(path: &Path) -> Result<CheckReport> {
     let file = ReadFile::open(path, OpenOptions::ANY_CURRENT)?;
     let mut report = CheckReport::default();
     report.step("(pages)", |report| check_rows(&file.begin_read()?, report));
@@ -170,362 +168,282 @@ pub fn check_unwritable(path: &Path) -> Result<CheckReport, StoreError> {
     Ok(report)
 }
 
-fn check_rows(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), StoreError> {
+/// Checks all rows. An error or panic within a step becomes a finding, and the other steps continue.
+fn check_rows(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<()> {
     let references = report.step("organizations", |_| {
         load_references(
             &transaction.open_table(tables::ORGANIZATIONS)?,
             &transaction.open_table(tables::TAGS)?,
         )
     });
-    let references = references.unwrap_or_default();
-    check_labels("organizations", &references.organizations, report);
-    check_labels("tags", &references.tags, report);
-    let mut last = StoredCommit::default();
-    report.step("commits", |report| {
-        check_commits(transaction, &mut last, report)
-    });
-    if last.time > now().plus_s(CLOCK_TOLERANCE_S) {
-        report.warnings.push(format!(
-            "the last commit has the time {}, which is in the future: a clock was ahead. Until then, all commits get this time",
-            last.time
-        ));
-    }
-    let licenses = report.step("licenses", |_| {
-        load_rows::<License>("licenses", &transaction.open_table(tables::LICENSES)?)
-    });
-    let licenses = licenses.unwrap_or_default();
-    report.licenses = u64::try_from(licenses.len()).unwrap_or(u64::MAX);
-    let mut links = BTreeSet::new();
-    check_dataset::<ConferenceFields>(
+    let mut check = RowCheck {
         transaction,
-        &references,
-        &licenses,
-        &last,
-        &mut links,
+        references: references.unwrap_or_default(),
+        licenses: Vec::new(),
+        last: StoredCommit::default(),
+        links: BTreeSet::new(),
         report,
-    );
-    check_dataset::<JournalFields>(
-        transaction,
-        &references,
-        &licenses,
-        &last,
-        &mut links,
-        report,
-    );
-    report.step("links", |report| check_links(transaction, &links, report));
-    report.step("keys", |report| {
-        check_owners(transaction, &licenses, report)
-    });
-    report.step("commits", |report| {
-        check_counts(transaction, &last.counts, report)
-    });
-    report.step("meta", |report| check_digest(transaction, report));
-    report.step("outbox", |report| check_outbox(transaction, report));
-    Ok(())
-}
-
-/// Checks the records of a dataset, and the feeds that show them. Collects the links of the records.
-fn check_dataset<F: RecordFields>(
-    transaction: &ReadTransaction,
-    references: &References,
-    licenses: &[License],
-    last: &StoredCommit,
-    links: &mut BTreeSet<LinkRow>,
-    report: &mut CheckReport,
-) {
-    let mut rows = BTreeMap::new();
-    report.step("records", |report| {
-        check_records::<F>(transaction, references, links, &mut rows, report)
-    });
-    let dataset = F::DATASET;
-    let count = rows.len() as u64;
-    let counted = last.records[dataset];
-    report.expect(counted == count, "commits", || {
-        format!("the last commit counts {counted} {dataset}, there are {count}")
-    });
-    report.records.insert(dataset, count);
-    report.step("feed", |report| {
-        check_feeds(transaction, licenses, &rows, last.last_seq, report)
-    });
-}
-
-/// Compares all rows with the digest that published databases and replicas store.
-fn check_digest(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), StoreError> {
-    let kept = stored_digest(&transaction.open_table(tables::META)?)?;
-    let expected = [
-        ("meta", kept),
-        ("replica", find_mark(transaction)?.map(|mark| mark.digest)),
-    ];
-    if expected.iter().all(|(_, digest)| digest.is_none()) {
-        return Ok(());
-    }
-    let found = digest_of(transaction)?;
-    for (table, digest) in expected {
-        report.expect(digest.is_none_or(|digest| digest == found), table, || {
-            "the rows of all tables do not add up to the stored digest".to_owned()
-        });
-    }
-    Ok(())
-}
-
-/// Compares the changes in the outbox with their hashes.
-fn check_outbox(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), StoreError> {
-    let Some(outbox) = optional_table(transaction.open_table(tables::OUTBOX))? else {
-        return Ok(());
     };
-    let mut last = 0;
-    while let Some(header) = next_header(&outbox, last)? {
-        report.note("outbox", read_changes(&outbox, &header));
-        last = header.commit.last_seq;
-    }
-    Ok(())
-}
-
-/// Checks that names of organizations are unique, and tags by type and name.
-fn check_labels<F>(
-    table: &'static str,
-    rows: &BTreeMap<Id, Referenced<F>>,
-    report: &mut CheckReport,
-) {
-    let mut seen = BTreeSet::new();
-    for row in rows.values() {
-        report.expect(seen.insert(&row.label), table, || {
-            format!("the name `{}` occurs twice", row.label)
-        });
-    }
-}
-
-/// Checks that the seqs of commits have no gaps, and that their times never decrease. `last` becomes the last readable
-/// one, with the last seq.
-fn check_commits(
-    transaction: &ReadTransaction,
-    last: &mut StoredCommit,
-    report: &mut CheckReport,
-) -> Result<(), StoreError> {
-    for entry in transaction.open_table(tables::COMMITS)?.iter()? {
-        let (seq, bytes) = entry?;
-        let seq = seq.value();
-        report.commits += 1;
-        let Some(row) = report.note("commits", unseal_commit(seq, bytes.value())) else {
-            last.last_seq = seq;
-            continue;
-        };
-        report.expect(row.first_seq == last.last_seq + 1, "commits", || {
-            format!(
-                "the commit {}..={seq} does not follow seq {}",
-                row.first_seq, last.last_seq
-            )
-        });
-        report.expect(last.time <= row.time, "commits", || {
-            format!("the commit at seq {seq} is earlier than the one before it")
-        });
-        *last = row;
-    }
-    Ok(())
-}
-
-/// Checks the row counts in the last commit.
-fn check_counts(
-    transaction: &ReadTransaction,
-    counted: &TableCounts,
-    report: &mut CheckReport,
-) -> Result<(), StoreError> {
-    let found = [
-        (
-            "organizations",
-            transaction
-                .open_table(tables::ORGANIZATIONS)?
-                .iter()?
-                .count(),
-            counted.organizations,
-        ),
-        (
-            "tags",
-            transaction.open_table(tables::TAGS)?.iter()?.count(),
-            counted.tags,
-        ),
-        (
-            "licenses",
-            transaction.open_table(tables::LICENSES)?.iter()?.count(),
-            counted.licenses,
-        ),
-        (
-            "keys",
-            transaction.open_table(tables::KEYS)?.iter()?.count(),
-            counted.keys,
-        ),
-        (
-            "feeds",
-            transaction.open_table(tables::FEEDS)?.iter()?.count(),
-            counted.feeds,
-        ),
-    ];
-    for (table, found, counted) in found {
-        report.note(table, expect_count(table, found, counted));
-    }
+    check.check_labels();
+    check.step("commits", RowCheck::check_commits);
+    check.check_clock();
+    check.step("licenses", RowCheck::load_licenses);
+    check.check_dataset::<ConferenceFields>();
+    check.check_dataset::<JournalFields>();
+    check.step("links", RowCheck::check_links);
+    check.step("keys", RowCheck::check_owners);
+    check.step("commits", RowCheck::check_counts);
+    check.step("meta", RowCheck::check_digest);
+    check.step("outbox", RowCheck::check_outbox);
     Ok(())
 }
 
 type LinkRow = (u8, u64, u8, u64);
 
-/// Checks the records of a dataset with their log rows and links, and collects them.
-fn check_records<F: RecordFields>(
-    transaction: &ReadTransaction,
-    references: &References,
-    links: &mut BTreeSet<LinkRow>,
-    rows: &mut BTreeMap<u64, RecordRow<F>>,
-    report: &mut CheckReport,
-) -> Result<(), StoreError> {
-    let dataset = F::DATASET;
-    let code = dataset.code();
-    let log = transaction.open_table(tables::LOG)?;
-    for entry in transaction
-        .open_table(tables::RECORDS)?
-        .range((code, 0)..=(code, u64::MAX))?
-    {
-        let (key, seq) = entry?;
-        let id = key.value().1;
-        let seq = seq.value();
-        let Some(found) = log.get((code, seq))? else {
-            report.add("records", format!("{dataset} {id} has no row at seq {seq}"));
-            continue;
-        };
-        let (of, _, text) = found.value();
-        report.expect(of == id, "records", || {
-            format!("the row of {dataset} at seq {seq} is not of record {id}")
-        });
-        let Some(row) = report.note("log", RecordRow::<F>::open(seq, found.value())) else {
-            continue;
-        };
-        let rendered = json::render_record(&row.record, row.updated_at, references);
-        report.expect(text == rendered.as_slice(), "log", || {
-            format!("the JSON of {dataset} at seq {seq} does not match its record")
-        });
-        let fields = row.record.fields();
-        for (kind, link) in ReferenceKind::ALL
-            .iter()
-            .flat_map(|kind| fields.links(*kind).iter().map(move |id| (kind, id)))
-        {
-            let is_there = match kind {
-                ReferenceKind::Organization => references.organizations.contains_key(link),
-                ReferenceKind::Tag => references.tags.contains_key(link),
-            };
-            report.expect(is_there, "records", || {
-                format!("{dataset} {id} links to {kind} {link}, which does not exist")
-            });
-            links.insert((kind.code(), link.get(), code, id));
-        }
-        rows.insert(id, row);
-    }
-    let logged = log.range((code, 0)..=(code, u64::MAX))?.count();
-    report.expect(logged == rows.len(), "log", || {
-        format!("{logged} rows of {dataset} for {} records", rows.len())
-    });
-    Ok(())
-}
-
-fn check_links(
-    transaction: &ReadTransaction,
-    expected: &BTreeSet<LinkRow>,
-    report: &mut CheckReport,
-) -> Result<(), StoreError> {
-    let mut stored = BTreeSet::new();
-    for entry in transaction.open_table(tables::LINKS)?.iter()? {
-        stored.insert(entry?.0.value());
-    }
-    for link in expected.symmetric_difference(&stored) {
-        let what = if stored.contains(link) {
-            "is not in the record"
-        } else {
-            "is missing"
-        };
-        report.add(
-            "links",
-            format!("the link {link:?} (kind, reference, dataset, record) {what}"),
-        );
-    }
-    Ok(())
-}
+/// The records of a dataset by id.
+type RecordsById<F> = BTreeMap<u64, RecordRow<F>>;
 
 /// A feed's entries by id: seq and log seq.
 type EntriesById = BTreeMap<u64, (u64, u64)>;
 
-/// Checks the shared feeds of a dataset, and the baselines of licenses.
-fn check_feeds<F: RecordFields>(
-    transaction: &ReadTransaction,
-    licenses: &[License],
-    rows: &BTreeMap<u64, RecordRow<F>>,
-    last_seq: u64,
-    report: &mut CheckReport,
-) -> Result<(), StoreError> {
-    let dataset = F::DATASET;
-    let mut shared: BTreeMap<FeedId, (&License, EntriesById)> = BTreeMap::new();
-    for license in licenses {
-        let name = &license.name;
-        report.expect(license.scope_seq <= last_seq, "licenses", || {
-            format!(
-                "license `{name}` was changed at seq {}, beyond the last commit",
-                license.scope_seq
-            )
+/// The rows that later steps compare with, and the report.
+struct RowCheck<'t> {
+    transaction: &'t ReadTransaction,
+    references: References,
+    licenses: Vec<License>,
+    /// The last readable commit, with the last seq.
+    last: StoredCommit,
+    /// The links of the records.
+    links: BTreeSet<LinkRow>,
+    report: &'t mut CheckReport,
+}
+
+impl RowCheck<'_> {
+    fn step(&mut self, table: &'static str, check: impl FnOnce(&mut Self) -> Result<()>) {
+        let checked = guard(|| check(self));
+        self.report.note(table, checked);
+    }
+
+    /// Checks that names of organizations are unique, and tags by type and name.
+    fn check_labels(&mut self) {
+        let References {
+            organizations,
+            tags,
+        } = &self.references;
+        let organizations = organizations.values().map(|row| &row.label);
+        expect_unique("organizations", organizations, self.report);
+        expect_unique("tags", tags.values().map(|row| &row.label), self.report);
+    }
+
+    /// Checks that the seqs of commits have no gaps, and that their times never decrease.
+    fn check_commits(&mut self) -> Result<()> {
+        for entry in self.transaction.open_table(tables::COMMITS)?.iter()? {
+            let (seq, bytes) = entry?;
+            let seq = seq.value();
+            self.report.commits += 1;
+            let last = &mut self.last;
+            let Some(row) = self
+                .report
+                .note("commits", unseal_commit(seq, bytes.value()))
+            else {
+                last.last_seq = seq;
+                continue;
+            };
+            self.report
+                .expect(row.first_seq == last.last_seq + 1, "commits", || {
+                    format!(
+                        "the commit {}..={seq} does not follow seq {}",
+                        row.first_seq, last.last_seq
+                    )
+                });
+            self.report.expect(last.time <= row.time, "commits", || {
+                format!("the commit at seq {seq} is earlier than the one before it")
+            });
+            *last = row;
+        }
+        Ok(())
+    }
+
+    fn check_clock(&mut self) {
+        let last = self.last.time;
+        if last > now().plus_s(CLOCK_TOLERANCE_S) {
+            self.report.warnings.push(format!(
+                "the last commit has the time {last}, which is in the future: a clock was ahead. Until then, all commits get this time"
+            ));
+        }
+    }
+
+    fn load_licenses(&mut self) -> Result<()> {
+        self.licenses = load_rows("licenses", &self.transaction.open_table(tables::LICENSES)?)?;
+        self.report.licenses = self.licenses.len() as u64;
+        Ok(())
+    }
+
+    /// Checks the records of a dataset, and the feeds that show them.
+    fn check_dataset<F: RecordFields>(&mut self) {
+        let dataset = F::DATASET;
+        let mut records = RecordsById::<F>::new();
+        self.step("records", |check| check.check_records(&mut records));
+        let count = records.len() as u64;
+        let counted = self.last.records[dataset];
+        self.report.expect(counted == count, "commits", || {
+            format!("the last commit counts {counted} {dataset}, there are {count}")
         });
-        let feed = license.feed(dataset);
-        report.expect(feed.is_some() == license.scope.datasets.contains(&dataset), "licenses", || {
-            format!("the scope of license `{name}` does not match its feeds: {dataset} is missing in one of the two")
+        self.report.records.insert(dataset, count);
+        self.step("feeds", |check| check.check_feeds(&records));
+    }
+
+    /// Checks the records of a dataset with their log rows and links, and collects them.
+    fn check_records<F: RecordFields>(&mut self, records: &mut RecordsById<F>) -> Result<()> {
+        let dataset = F::DATASET;
+        let code = dataset.code();
+        let log = self.transaction.open_table(tables::LOG)?;
+        for entry in self
+            .transaction
+            .open_table(tables::RECORDS)?
+            .range((code, 0)..=(code, u64::MAX))?
+        {
+            let (key, seq) = entry?;
+            let id = key.value().1;
+            let seq = seq.value();
+            let Some(found) = log.get((code, seq))? else {
+                let detail = format!("{dataset} {id} has no row at seq {seq}");
+                self.report.add("records", detail);
+                continue;
+            };
+            let (of, _, text) = found.value();
+            self.report.expect(of == id, "records", || {
+                format!("the row of {dataset} at seq {seq} is not of record {id}")
+            });
+            let opened = RecordRow::<F>::open(seq, found.value());
+            let Some(row) = self.report.note("log", opened) else {
+                continue;
+            };
+            let rendered = json::render_record(&row.record, row.updated_at, &self.references);
+            self.report.expect(text == rendered.as_slice(), "log", || {
+                format!("the JSON of {dataset} at seq {seq} does not match its record")
+            });
+            self.check_references(id, row.record.fields());
+            records.insert(id, row);
+        }
+        let logged = log.range((code, 0)..=(code, u64::MAX))?.count();
+        self.report.expect(logged == records.len(), "log", || {
+            format!("{logged} rows of {dataset} for {} records", records.len())
         });
-        if let Some(feed) = feed {
-            match shared.get(&feed) {
-                Some((other, _)) => {
-                    report.expect(other.scope.shows_same(&license.scope, dataset), "licenses", || {
-                        format!(
-                            "licenses `{name}` and `{}` share feed {} of {dataset}, but have different scopes",
-                            other.name, feed.0
-                        )
-                    });
-                }
-                None => {
-                    let read = read_feed(transaction, feed, dataset, last_seq, report);
-                    let entries = report.note("feed_entries", read).unwrap_or_default();
-                    check_live(license, feed, &entries, rows, report);
-                    shared.insert(feed, (license, entries));
-                }
+        Ok(())
+    }
+
+    /// Checks that the rows exist that a record links to, and collects its links.
+    fn check_references<F: RecordFields>(&mut self, id: u64, fields: &F) {
+        let dataset = F::DATASET;
+        for kind in ReferenceKind::ALL {
+            for link in fields.links(kind) {
+                let is_there = match kind {
+                    ReferenceKind::Organization => self.references.organizations.contains_key(link),
+                    ReferenceKind::Tag => self.references.tags.contains_key(link),
+                };
+                self.report.expect(is_there, "records", || {
+                    format!("{dataset} {id} links to {kind} {link}, which does not exist")
+                });
+                self.links
+                    .insert((kind.code(), link.get(), dataset.code(), id));
             }
         }
-        let Some(subscription) = license.subscriptions[dataset] else {
-            continue;
-        };
+    }
+
+    fn check_links(&mut self) -> Result<()> {
+        let mut stored = BTreeSet::new();
+        for entry in self.transaction.open_table(tables::LINKS)?.iter()? {
+            stored.insert(entry?.0.value());
+        }
+        for link in self.links.symmetric_difference(&stored) {
+            let what = if stored.contains(link) {
+                "is not in the record"
+            } else {
+                "is missing"
+            };
+            let detail = format!("the link {link:?} (kind, reference, dataset, record) {what}");
+            self.report.add("links", detail);
+        }
+        Ok(())
+    }
+
+    /// Checks the shared feeds of a dataset, and the baselines of licenses.
+    fn check_feeds<F: RecordFields>(&mut self, records: &RecordsById<F>) -> Result<()> {
+        let dataset = F::DATASET;
+        let licenses = self.licenses.clone();
+        let mut shared: BTreeMap<FeedId, (&License, EntriesById)> = BTreeMap::new();
+        for license in &licenses {
+            self.check_license(license, dataset);
+            let mut entries = &EntriesById::new();
+            if let Some(feed) = license.feed(dataset) {
+                let (other, read) = &*shared.entry(feed).or_insert_with(|| {
+                    let read = self.read_feed(feed, dataset, self.last.last_seq);
+                    self.check_live(license, feed, &read, records);
+                    (license, read)
+                });
+                let is_same = other.scope.shows_same(&license.scope, dataset);
+                self.report.expect(is_same, "licenses", || {
+                    format!(
+                        "licenses `{}` and `{}` share feed {} of {dataset}, but have different scopes",
+                        license.name, other.name, feed.0
+                    )
+                });
+                entries = read;
+            }
+            if let Some(subscription) = license.subscriptions[dataset] {
+                self.check_baseline(license, subscription, entries, records);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_license(&mut self, license: &License, dataset: Dataset) {
+        let License {
+            name, scope_seq, ..
+        } = license;
+        let is_in_history = *scope_seq <= self.last.last_seq;
+        self.report.expect(is_in_history, "licenses", || {
+            format!("license `{name}` was changed at seq {scope_seq}, beyond the last commit")
+        });
+        let is_licensed = license.scope.datasets.contains(&dataset);
+        self.report.expect(license.feed(dataset).is_some() == is_licensed, "licenses", || {
+            format!("the scope of license `{name}` does not match its feeds: {dataset} is missing in one of the two")
+        });
+    }
+
+    /// Checks that a baseline shows the records that the shared feed showed when the license joined it. `shared` has the
+    /// entries of that feed.
+    fn check_baseline<F: RecordFields>(
+        &mut self,
+        license: &License,
+        subscription: Subscription,
+        shared: &EntriesById,
+        records: &RecordsById<F>,
+    ) {
+        let dataset = F::DATASET;
+        let License {
+            name, scope_seq, ..
+        } = license;
         let joined_at = subscription.joined_at;
-        report.expect(joined_at <= license.scope_seq, "licenses", || {
+        self.report.expect(joined_at <= *scope_seq, "licenses", || {
             format!("license `{name}` joined its feed of {dataset} at seq {joined_at}, after it was changed last")
         });
-        let read = read_feed(
-            transaction,
-            subscription.baseline,
-            dataset,
-            joined_at,
-            report,
-        );
-        let baseline = report.note("feed_entries", read).unwrap_or_default();
-        let newer = |id: &u64| {
-            let entry = feed.and_then(|feed| shared.get(&feed)?.1.get(id).copied());
-            entry.filter(|(seq, _)| *seq > joined_at)
-        };
-        // The baseline must show the records that the shared feed showed when the license joined it.
-        let before = feed
-            .and_then(|feed| shared.get(&feed))
-            .into_iter()
-            .flat_map(|(_, entries)| entries);
-        let mut live: BTreeSet<u64> = before
-            .filter(|(_, (seq, log_seq))| *seq <= joined_at && *log_seq != TOMBSTONE)
-            .map(|(id, _)| *id)
-            .collect();
+        let baseline = self.read_feed(subscription.baseline, dataset, joined_at);
+        let live = shared
+            .iter()
+            .filter(|(_, (seq, log_seq))| *seq <= joined_at && *log_seq != TOMBSTONE);
+        let mut live: BTreeSet<u64> = live.map(|(id, _)| *id).collect();
         for (id, (_, log_seq)) in &baseline {
-            if *log_seq == TOMBSTONE || newer(id).is_some() {
+            let is_newer = shared.get(id).is_some_and(|(seq, _)| *seq > joined_at);
+            if *log_seq == TOMBSTONE || is_newer {
                 continue;
             }
-            report.expect(live.remove(id), "feed_records", || {
+            self.report.expect(live.remove(id), "feed_records", || {
                 format!("{dataset} {id} is live in the baseline of license `{name}`, which must not show it")
             });
-            report.expect(rows.get(id).is_some_and(|row| row.seq == *log_seq), "feed_records", || {
+            let is_at = records.get(id).is_some_and(|row| row.seq == *log_seq);
+            self.report.expect(is_at, "feed_records", || {
                 format!("{dataset} {id} has another log seq in the baseline of license `{name}` than in its record")
             });
         }
@@ -533,151 +451,211 @@ fn check_feeds<F: RecordFields>(
             let detail = format!(
                 "{dataset} {id} is not live in the baseline of license `{name}`, which must show it"
             );
-            report.add("feed_records", detail);
+            self.report.add("feed_records", detail);
         }
     }
-    Ok(())
-}
 
-/// Checks that the live entries of a shared feed are the visible records, at their log seqs.
-fn check_live<F: RecordFields>(
-    license: &License,
-    feed: FeedId,
-    entries: &EntriesById,
-    rows: &BTreeMap<u64, RecordRow<F>>,
-    report: &mut CheckReport,
-) {
-    let dataset = F::DATASET;
-    let feed = feed.0;
-    let visible = rows
-        .iter()
-        .filter(|(_, row)| row.record.fields().is_in(&license.scope));
-    let mut visible: BTreeSet<u64> = visible.map(|(id, _)| *id).collect();
-    for (id, (seq, log_seq)) in entries
-        .iter()
-        .filter(|(_, (_, log_seq))| *log_seq != TOMBSTONE)
-    {
-        report.expect(visible.remove(id), "feed_records", || {
-            format!("{dataset} {id} is live in feed {feed}, whose licenses must not show it")
-        });
-        report.expect(
-            seq == log_seq && rows.get(id).is_some_and(|row| row.seq == *seq),
-            "feed_records",
-            || format!("{dataset} {id} has another seq in feed {feed} than in its record"),
-        );
+    /// Checks that the live entries of a shared feed are the visible records, at their log seqs.
+    fn check_live<F: RecordFields>(
+        &mut self,
+        license: &License,
+        feed: FeedId,
+        entries: &EntriesById,
+        records: &RecordsById<F>,
+    ) {
+        let dataset = F::DATASET;
+        let feed = feed.0;
+        let visible = records
+            .iter()
+            .filter(|(_, row)| row.record.fields().is_in(&license.scope));
+        let mut visible: BTreeSet<u64> = visible.map(|(id, _)| *id).collect();
+        for (id, (seq, log_seq)) in entries {
+            if *log_seq == TOMBSTONE {
+                continue;
+            }
+            self.report.expect(visible.remove(id), "feed_records", || {
+                format!("{dataset} {id} is live in feed {feed}, whose licenses must not show it")
+            });
+            let is_at = seq == log_seq && records.get(id).is_some_and(|row| row.seq == *seq);
+            self.report.expect(is_at, "feed_records", || {
+                format!("{dataset} {id} has another seq in feed {feed} than in its record")
+            });
+        }
+        for id in visible {
+            let detail =
+                format!("{dataset} {id} is not live in feed {feed}, whose licenses must show it");
+            self.report.add("feed_records", detail);
+        }
     }
-    for id in visible {
-        let detail =
-            format!("{dataset} {id} is not live in feed {feed}, whose licenses must show it");
-        report.add("feed_records", detail);
-    }
-}
 
-/// Reads a feed. Checks that its two tables agree, and match its sum.
-fn read_feed(
-    transaction: &ReadTransaction,
-    feed: FeedId,
-    dataset: Dataset,
-    last_seq: u64,
-    report: &mut CheckReport,
-) -> Result<EntriesById, StoreError> {
-    let number = feed.0;
-    let mut sum = FeedSum::empty(feed, dataset);
-    let mut entries = EntriesById::new();
-    let mut by_seq = BTreeMap::new();
-    for row in transaction
-        .open_table(tables::FEED_RECORDS)?
-        .range((number, 0)..=(number, u64::MAX))?
-    {
-        let (key, value) = row?;
-        let id = key.value().1;
-        let (seq, log_seq) = value.value();
-        report.feed_rows += 1;
-        sum.add(&FeedEntry::of_row("feed_records", seq, id, log_seq)?);
-        entries.insert(id, (seq, log_seq));
-        by_seq.insert(seq, (id, log_seq));
-        report.expect(seq <= last_seq, "feed_records", || {
-            format!("{dataset} {id} has seq {seq} in feed {number}, beyond the last commit at {last_seq}")
-        });
+    /// Reads a feed, as far as it can be read. Checks that its two tables agree, and match its sum.
+    fn read_feed(&mut self, feed: FeedId, dataset: Dataset, last_seq: u64) -> EntriesById {
+        let read = self.try_read_feed(feed, dataset, last_seq);
+        self.report.note("feed_entries", read).unwrap_or_default()
     }
-    for row in transaction
-        .open_table(tables::FEED_ENTRIES)?
-        .range((number, 0)..=(number, u64::MAX))?
-    {
-        let (key, value) = row?;
-        let seq = key.value().1;
-        report.expect(by_seq.remove(&seq) == Some(value.value()), "feed_entries", || {
-            format!("the entry of feed {number} of {dataset} at seq {seq} does not match its index by id")
-        });
-    }
-    for seq in by_seq.into_keys() {
-        report.add(
-            "feed_entries",
-            format!("feed {number} of {dataset} has no entry at seq {seq}"),
-        );
-    }
-    let feeds = transaction.open_table(tables::FEEDS)?;
-    let sealed: Option<FeedSum> = feeds
-        .get(number)?
-        .map(|bytes| unseal("feeds", bytes.value()))
-        .transpose()?;
-    report.expect(sealed == Some(sum), "feeds", || {
-        format!("the entries of feed {number} of {dataset} do not add up to its sum")
-    });
-    Ok(entries)
-}
 
-/// Checks that a license uses each feed, and that each key that is not revoked has a license.
-fn check_owners(
-    transaction: &ReadTransaction,
-    licenses: &[License],
-    report: &mut CheckReport,
-) -> Result<(), StoreError> {
-    let subscriptions = licenses
-        .iter()
-        .flat_map(|license| license.subscriptions.values().flatten());
-    let read: BTreeSet<u64> = subscriptions
-        .flat_map(|subscription| [subscription.feed, Some(subscription.baseline)])
-        .flatten()
-        .map(|feed| feed.0)
-        .collect();
-    for entry in transaction.open_table(tables::FEEDS)?.iter()? {
-        let feed = entry?.0.value();
-        report.expect(read.contains(&feed), "feeds", || {
-            format!("no license uses feed {feed}")
+    fn try_read_feed(
+        &mut self,
+        feed: FeedId,
+        dataset: Dataset,
+        last_seq: u64,
+    ) -> Result<EntriesById> {
+        let number = feed.0;
+        let all = (number, 0)..=(number, u64::MAX);
+        let mut sum = FeedSum::empty(feed, dataset);
+        let mut entries = EntriesById::new();
+        let mut by_seq = BTreeMap::new();
+        let feed_records = self.transaction.open_table(tables::FEED_RECORDS)?;
+        for row in feed_records.range(all.clone())? {
+            let (key, value) = row?;
+            let id = key.value().1;
+            let (seq, log_seq) = value.value();
+            self.report.feed_rows += 1;
+            sum.add(&FeedEntry::of_row("feed_records", seq, id, log_seq)?);
+            entries.insert(id, (seq, log_seq));
+            by_seq.insert(seq, (id, log_seq));
+            self.report.expect(seq <= last_seq, "feed_records", || {
+                format!("{dataset} {id} has seq {seq} in feed {number}, beyond the last commit at {last_seq}")
+            });
+        }
+        let feed_entries = self.transaction.open_table(tables::FEED_ENTRIES)?;
+        for row in feed_entries.range(all)? {
+            let (key, value) = row?;
+            let seq = key.value().1;
+            let is_same = by_seq.remove(&seq) == Some(value.value());
+            self.report.expect(is_same, "feed_entries", || {
+                format!("the entry of feed {number} of {dataset} at seq {seq} does not match its index by id")
+            });
+        }
+        for seq in by_seq.into_keys() {
+            let detail = format!("feed {number} of {dataset} has no entry at seq {seq}");
+            self.report.add("feed_entries", detail);
+        }
+        let feeds = self.transaction.open_table(tables::FEEDS)?;
+        let sealed: Option<FeedSum> = feeds
+            .get(number)?
+            .map(|bytes| unseal("feeds", bytes.value()))
+            .transpose()?;
+        self.report.expect(sealed == Some(sum), "feeds", || {
+            format!("the entries of feed {number} of {dataset} do not add up to its sum")
         });
+        Ok(entries)
     }
-    for (name, definition) in [
-        ("feed_entries", tables::FEED_ENTRIES),
-        ("feed_records", tables::FEED_RECORDS),
-    ] {
-        let table = transaction.open_table(definition)?;
-        let mut next = Some(0);
-        while let Some(from) = next {
-            let Some(entry) = table.range((from, 0)..)?.next() else {
-                break;
-            };
-            let feed = entry?.0.value().0;
-            report.expect(read.contains(&feed), name, || {
+
+    /// Checks that a license uses each feed, and that each key that is not revoked has a license.
+    fn check_owners(&mut self) -> Result<()> {
+        let subscriptions = self.licenses.iter();
+        let read: BTreeSet<u64> = subscriptions
+            .flat_map(|license| license.subscriptions.values().flatten())
+            .flat_map(|subscription| [subscription.feed, Some(subscription.baseline)])
+            .flatten()
+            .map(|feed| feed.0)
+            .collect();
+        let mut expect_used = |table, feed: u64| {
+            self.report.expect(read.contains(&feed), table, || {
                 format!("no license uses feed {feed}")
             });
-            // Keys on a damaged page can have any order.
-            next = feed.max(from).checked_add(1);
+        };
+        for entry in self.transaction.open_table(tables::FEEDS)?.iter()? {
+            expect_used("feeds", entry?.0.value());
         }
-    }
-    let known: BTreeSet<u64> = licenses.iter().map(|license| license.id.0).collect();
-    for entry in transaction.open_table(tables::KEYS)?.iter()? {
-        report.keys += 1;
-        let (hash, row) = entry?;
-        let read = unseal_under::<KeyRecord>("keys", &hash.value(), row.value());
-        if let Some(key) = report.note("keys", read) {
-            report.expect(
-                key.revoked_at.is_some() || known.contains(&key.license.0),
-                "keys",
-                || format!("key {} has a license that does not exist", key.id),
-            );
+        for (name, definition) in [
+            ("feed_entries", tables::FEED_ENTRIES),
+            ("feed_records", tables::FEED_RECORDS),
+        ] {
+            let table = self.transaction.open_table(definition)?;
+            let mut next = Some(0);
+            while let Some(from) = next {
+                let Some(entry) = table.range((from, 0)..)?.next() else {
+                    break;
+                };
+                let feed = entry?.0.value().0;
+                expect_used(name, feed);
+                // Keys on a damaged page can have any order.
+                next = feed.max(from).checked_add(1);
+            }
         }
+        let known: BTreeSet<u64> = self.licenses.iter().map(|license| license.id.0).collect();
+        for entry in self.transaction.open_table(tables::KEYS)?.iter()? {
+            self.report.keys += 1;
+            let (hash, row) = entry?;
+            let read = unseal_under::<KeyRecord>("keys", &hash.value(), row.value());
+            if let Some(key) = self.report.note("keys", read) {
+                let has_license = known.contains(&key.license.0);
+                self.report
+                    .expect(key.revoked_at.is_some() || has_license, "keys", || {
+                        format!("key {} has a license that does not exist", key.id)
+                    });
+            }
+        }
+        let secret = read_secret(&self.transaction.open_table(tables::META)?);
+        self.report.note("meta", secret);
+        Ok(())
     }
-    report.note("meta", read_secret(&transaction.open_table(tables::META)?));
-    Ok(())
+
+    /// Checks the row counts in the last commit.
+    fn check_counts(&mut self) -> Result<()> {
+        let counted = self.last.counts;
+        for (name, definition, counted) in [
+            (
+                "organizations",
+                tables::ORGANIZATIONS,
+                counted.organizations,
+            ),
+            ("tags", tables::TAGS, counted.tags),
+            ("licenses", tables::LICENSES, counted.licenses),
+            ("feeds", tables::FEEDS, counted.feeds),
+        ] {
+            let found = self.transaction.open_table(definition)?.iter()?.count();
+            self.report.note(name, expect_count(name, found, counted));
+        }
+        let keys = self.transaction.open_table(tables::KEYS)?.iter()?.count();
+        self.report
+            .note("keys", expect_count("keys", keys, counted.keys));
+        Ok(())
+    }
+
+    /// Compares all rows with the digest that published databases and replicas store.
+    fn check_digest(&mut self) -> Result<()> {
+        let transaction = self.transaction;
+        let kept = stored_digest(&transaction.open_table(tables::META)?)?;
+        let mark = find_mark(transaction)?.map(|mark| mark.digest);
+        if kept.or(mark).is_none() {
+            return Ok(());
+        }
+        let found = digest_of(transaction)?;
+        for (table, digest) in [("meta", kept), ("replica", mark)] {
+            let is_same = digest.is_none_or(|digest| digest == found);
+            self.report.expect(is_same, table, || {
+                "the rows of all tables do not add up to the stored digest".to_owned()
+            });
+        }
+        Ok(())
+    }
+
+    /// Compares the changes in the outbox with their hashes.
+    fn check_outbox(&mut self) -> Result<()> {
+        let Some(outbox) = optional_table(self.transaction.open_table(tables::OUTBOX))? else {
+            return Ok(());
+        };
+        let mut last = 0;
+        while let Some(header) = next_header(&outbox, last)? {
+            self.report.note("outbox", read_changes(&outbox, &header));
+            last = header.commit.last_seq;
+        }
+        Ok(())
+    }
+}
+
+fn expect_unique<'a>(
+    table: &'static str,
+    labels: impl Iterator<Item = &'a String>,
+    report: &mut CheckReport,
+) {
+    let mut seen = BTreeSet::new();
+    for label in labels {
+        report.expect(seen.insert(label), table, || {
+            format!("the name `{label}` occurs twice")
+        });
+    }
 }

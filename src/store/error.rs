@@ -4,10 +4,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::disk::{describe, describe_at};
-use crate::model::Timestamp;
-use crate::model::printable::Printable;
+use crate::model::{Printable, Timestamp};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The result of a function of the store.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 /// An error of the store.
 #[derive(Debug, thiserror::Error)]

@@ -24,8 +24,11 @@ pub mod upgrade;
 pub mod write;
 mod write_tx;
 
-pub use error::StoreError;
+pub use error::{Result, StoreError};
 pub use file::open::{Reader, Writer};
-pub use format::rows::{CLOCK_TOLERANCE_S, CommitPoint, ImportCounts, RowCounts, StoredCommit};
+pub use format::feed::FeedEntry;
+pub use format::rows::{
+    CLOCK_TOLERANCE_S, CommitPoint, ImportCounts, RowCounts, ShortHash, StoredCommit, hash,
+};
 pub use read::snapshot::Snapshot;
 pub use write::edit::{Batch, Edit};

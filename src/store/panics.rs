@@ -8,7 +8,7 @@ use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook};
 
-use crate::store::StoreError;
+use crate::store::{Result, StoreError};
 
 thread_local! {
     static CAUGHT: Cell<u64> = const { Cell::new(0) };
@@ -18,7 +18,7 @@ thread_local! {
 }
 
 /// A panic that [`catch`] returned.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct CaughtPanic {
     /// The message and the line in the sources, as far as known.
     pub message: String,
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_panic_of_the_engine_returns_damage() {
         let before = caught_count();
-        let read: Result<(), StoreError> = guard(|| panic!("a page of {} bytes", 7));
+        let read: Result<()> = guard(|| panic!("a page of {} bytes", 7));
         let message = read.unwrap_err().to_string();
         assert!(
             message.contains("the engine stopped: a page of 7 bytes"),
@@ -122,14 +122,11 @@ mod tests {
 
     #[test]
     fn panics_of_the_store_are_recognized_by_their_source_file() {
-        let cases = [
-            (
-                "/home/user/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/redb-4.4.0/src/tree_store/btree.rs",
-                true,
-            ),
-            ("src/store/read/snapshot.rs", true),
-            ("src/api/service.rs", false),
-            ("/rustc/0123/library/core/src/slice/index.rs", false),
+        let cases = cases![
+            "/home/user/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/redb-4.4.0/src/tree_store/btree.rs", true;
+            "src/store/read/snapshot.rs", true;
+            "src/api/service.rs", false;
+            "/rustc/0123/library/core/src/slice/index.rs", false;
         ];
         for (file, expected) in cases {
             assert_eq!(is_of_store(file), expected, "{file}");

@@ -11,9 +11,7 @@ use std::time::Duration;
 use redb::{ReadTransaction, ReadableTable};
 use serde::Serialize;
 
-use crate::model::time::now;
-use crate::model::{DatabaseId, Dataset, Head, KeyHash, KeyRecord, License, Timestamp};
-use crate::store::StoreError;
+use crate::model::{DatabaseId, Dataset, Head, KeyHash, KeyRecord, License, Timestamp, now};
 use crate::store::file::draft::Draft;
 use crate::store::file::metadata::{FileIdentity, refuse_other_names, resolve};
 use crate::store::file::notes::PublishedNote;
@@ -30,6 +28,7 @@ use crate::store::read::history::RESTORED;
 use crate::store::read::snapshot::Snapshot;
 use crate::store::upgrade::upgrade_rows;
 use crate::store::write_tx::WriteTx;
+use crate::store::{Result, StoreError, Writer};
 
 /// The differences between the replaced database and the backup.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -54,7 +53,7 @@ pub struct RestoreDifferences {
 }
 
 /// A license that differs between the replaced database and the backup.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[allow(missing_docs, reason = "described above")]
 pub struct LicenseDifference {
     pub license: String,
@@ -96,7 +95,7 @@ impl Restoration {
         backup: &Path,
         wait: Duration,
         note: Option<String>,
-    ) -> Result<Restoration, StoreError> {
+    ) -> Result<Restoration> {
         let target = &resolve(target);
         if FileIdentity::of_path(backup)
             .map_err(StoreError::io(backup))?
@@ -112,20 +111,8 @@ impl Restoration {
         refuse_other_names(target)?;
         let copied = File::open(backup).and_then(|mut from| io::copy(&mut from, &mut new.file()));
         copied.map_err(StoreError::io(backup))?;
-        let checked = guard(|| {
-            let is_older = match new.check() {
-                Err(StoreError::OlderFields { .. }) => true,
-                checked => checked.map(|_| false)?,
-            };
-            // The upgrade adds a commit.
-            let restored = Snapshot::read_commit(&new.writer()?.begin_read()?)?;
-            if is_older {
-                upgrade_rows(&new)?;
-                new.check()?;
-            }
-            Ok(restored)
-        });
-        let restored = checked.map_err(|error| with_backup_path(error, backup))?;
+        let restored =
+            guard(|| check_copy(&new)).map_err(|error| with_backup_path(error, backup))?;
 
         let mut differences = RestoreDifferences::default();
         let writer = new.writer()?;
@@ -134,24 +121,7 @@ impl Restoration {
         let (lock, kept) = Restoration::lock_old(target, backup_id, wait, &mut differences)?;
         compare(&writer.begin_read()?, restored, &kept, &mut differences)?;
         let what = describe(restored, &kept, differences.unreadable.is_some());
-        let tx = WriteTx::new(writer.begin_raw()?);
-        renew_lineages(&tx)?;
-        keep_revocations(&tx, &kept)?;
-        remove_local_rows(&tx)?;
-        if let Some((id, head)) = &kept.origin {
-            let mut meta = tx.open(tables::META)?;
-            meta.insert(tables::META_DATABASE, id.0.as_slice())?;
-            meta.insert(tables::META_RESTORED, seal(head)?.as_slice())?;
-        }
-        // Without a copy of its commits elsewhere, a database may go back to the time of the backup.
-        let (jump, committed) = kept.origin.map_or((None, Timestamp::EPOCH), |(_, head)| {
-            (Some(head.seq), kept.committed)
-        });
-        put_empty_commit(&tx, jump, committed, &what, note)?;
-        tx.commit()?;
-        if kept.origin.is_some() {
-            writer.mark_published()?;
-        }
+        carry_over(&writer, &kept, &what, note)?;
         Ok(Restoration {
             new,
             differences,
@@ -174,7 +144,7 @@ impl Restoration {
         backup: Option<DatabaseId>,
         wait: Duration,
         differences: &mut RestoreDifferences,
-    ) -> Result<(Option<LockedFile>, CarriedOver), StoreError> {
+    ) -> Result<(Option<LockedFile>, CarriedOver)> {
         let options = OpenOptions {
             wait,
             older: true,
@@ -222,7 +192,7 @@ impl Restoration {
 
     /// Replaces the database. After an error, it is unchanged. A file that has come to this name since was not
     /// compared, so it is not replaced.
-    pub fn finish(self) -> Result<(), StoreError> {
+    pub fn finish(self) -> Result<()> {
         let Restoration {
             new,
             replaced,
@@ -236,6 +206,41 @@ impl Restoration {
         drop(lock);
         Ok(())
     }
+}
+
+/// Checks a copy of a backup, and upgrades its rows. Returns the backup's last commit.
+fn check_copy(copy: &Draft) -> Result<CommitPoint> {
+    let is_older = match copy.check() {
+        Err(StoreError::OlderFields { .. }) => true,
+        checked => checked.map(|_| false)?,
+    };
+    // The upgrade adds a commit.
+    let restored = Snapshot::read_commit(&copy.writer()?.begin_read()?)?;
+    if is_older {
+        upgrade_rows(copy)?;
+        copy.check()?;
+    }
+    Ok(restored)
+}
+
+/// Renews the lineages of the backup, carries over parts of the replaced database, and adds the commit of the restore.
+fn carry_over(writer: &Writer, kept: &CarriedOver, what: &str, note: Option<String>) -> Result<()> {
+    let tx = WriteTx::new(writer.begin_raw()?);
+    renew_lineages(&tx)?;
+    keep_revocations(&tx, kept)?;
+    remove_local_rows(&tx)?;
+    let Some((id, head)) = &kept.origin else {
+        // Without a copy of its commits elsewhere, a database may go back to the time of the backup.
+        put_empty_commit(&tx, None, Timestamp::EPOCH, what, note)?;
+        return tx.commit();
+    };
+    let mut meta = tx.open(tables::META)?;
+    meta.insert(tables::META_DATABASE, id.0.as_slice())?;
+    meta.insert(tables::META_RESTORED, seal(head)?.as_slice())?;
+    drop(meta);
+    put_empty_commit(&tx, Some(head.seq), kept.committed, what, note)?;
+    tx.commit()?;
+    writer.mark_published().map(drop)
 }
 
 /// Names the backup in an error, instead of the draft.
@@ -268,7 +273,7 @@ fn reason_of(error: StoreError) -> String {
 fn read_kept(
     transaction: &ReadTransaction,
     differences: &mut RestoreDifferences,
-) -> Result<Option<CarriedOver>, StoreError> {
+) -> Result<Option<CarriedOver>> {
     let snapshot = Snapshot::open(transaction)?;
     let commit = snapshot.commit();
     differences.replaced_from = (commit.seq > 0).then(|| commit.time.to_string());
@@ -317,9 +322,8 @@ fn compare(
     commit: CommitPoint,
     kept: &CarriedOver,
     differences: &mut RestoreDifferences,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let snapshot = Snapshot::open(transaction)?;
-    let at = now();
     differences.restored_to = (commit.seq > 0).then(|| commit.time.to_string());
     for dataset in Dataset::ALL {
         let replaced = differences.unreadable.is_none().then_some(0);
@@ -329,9 +333,20 @@ fn compare(
             .or_insert((replaced, 0))
             .1 = snapshot.totals().records[dataset];
     }
-    if differences.unreadable.is_some() {
-        return Ok(());
+    if differences.unreadable.is_none() {
+        compare_licenses(&snapshot, kept, differences);
+        compare_keys(&snapshot, commit, kept, differences);
     }
+    Ok(())
+}
+
+fn compare_licenses(snapshot: &Snapshot, kept: &CarriedOver, differences: &mut RestoreDifferences) {
+    let mut add = |license: &License, change| {
+        differences.licenses.push(LicenseDifference {
+            license: license.name.clone(),
+            change,
+        });
+    };
     for license in &kept.licenses {
         let change = match snapshot.find_license_named(&license.name) {
             None => "is not in the backup",
@@ -344,32 +359,27 @@ fn compare(
             }
             Some(_) => continue,
         };
-        differences.licenses.push(LicenseDifference {
-            license: license.name.clone(),
-            change,
-        });
+        add(license, change);
     }
-    let names: BTreeSet<&str> = kept
-        .licenses
-        .iter()
-        .map(|license| license.name.as_str())
-        .collect();
-    for license in snapshot
-        .list_licenses()
-        .into_iter()
-        .filter(|license| !names.contains(license.name.as_str()))
-    {
-        let change = "comes back with the backup";
-        differences.licenses.push(LicenseDifference {
-            license: license.name.clone(),
-            change,
-        });
+    for license in snapshot.list_licenses() {
+        if kept.licenses.iter().all(|old| old.name != license.name) {
+            add(license, "comes back with the backup");
+        }
     }
+}
+
+/// Compares which keys work in the replaced database, and in the backup, whose last commit is `restored_to`.
+fn compare_keys(
+    snapshot: &Snapshot,
+    restored_to: CommitPoint,
+    kept: &CarriedOver,
+    differences: &mut RestoreDifferences,
+) {
+    let at = now();
+    let is_restored = |key: &KeyRecord| key.status_after(at, restored_to.time).is_usable();
     for (hash, key) in &kept.keys {
         let works = key.status_after(at, kept.committed).is_usable();
-        let restored = snapshot.find_key(hash);
-        let restored_works =
-            restored.is_some_and(|restored| restored.status_after(at, commit.time).is_usable());
+        let restored_works = snapshot.find_key(hash).is_some_and(|key| is_restored(key));
         if works && !restored_works {
             differences.keys_that_stop.push(key.id.clone());
         } else if !works && restored_works && key.revoked_at.is_some() {
@@ -377,19 +387,15 @@ fn compare(
         }
     }
     let ids: BTreeSet<&str> = kept.keys.values().map(|key| key.id.as_str()).collect();
-    let restored = snapshot
-        .list_keys()
-        .into_iter()
-        .filter(|key| !ids.contains(key.id.as_str()));
-    let usable = restored.filter(|key| key.status_after(at, commit.time).is_usable());
+    let restored = snapshot.list_keys().into_iter();
+    let unknown = restored.filter(|key| !ids.contains(key.id.as_str()) && is_restored(key));
     differences
         .keys_that_come_back
-        .extend(usable.map(|key| key.id.clone()));
-    Ok(())
+        .extend(unknown.map(|key| key.id.clone()));
 }
 
 /// Gives all commits new lineages, so that the sync tokens of the replaced history get 410.
-fn renew_lineages(tx: &WriteTx) -> Result<(), StoreError> {
+fn renew_lineages(tx: &WriteTx) -> Result<()> {
     let mut commits = tx.open(tables::COMMITS)?;
     let mut renewed: Vec<(u64, StoredCommit)> = Vec::new();
     for entry in commits.iter()? {
@@ -406,7 +412,7 @@ fn renew_lineages(tx: &WriteTx) -> Result<(), StoreError> {
 
 /// Keys that are revoked in either database stay revoked, also after a later restore of a backup that has them. The
 /// replaced secret is kept, so that its tokens get 410.
-fn keep_revocations(tx: &WriteTx, kept: &CarriedOver) -> Result<(), StoreError> {
+fn keep_revocations(tx: &WriteTx, kept: &CarriedOver) -> Result<()> {
     if let Some(secret) = &kept.secret {
         tx.open(tables::META)?.insert(
             tables::META_SECRET,

@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use crate::disk::{self, DiskEvent};
 use crate::model::PerDataset;
-use crate::store::StoreError;
 use crate::store::file::draft::Draft;
 use crate::store::file::metadata::{refuse_other_names, resolve};
 use crate::store::file::notes::with_ending;
@@ -24,9 +23,10 @@ pub use crate::store::format::tables::SCHEMA;
 use crate::store::format::tables::{COMMITS, META, META_FIELDS, META_PUBLISH, OUTBOX, REPLICA};
 use crate::store::panics::guard;
 use crate::store::write_tx::WriteTx;
+use crate::store::{Result, StoreError};
 
 /// The upgrade that a file needs: the formats, and the records and size of the file.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 #[allow(missing_docs, reason = "described above")]
 pub struct UpgradePlan {
     pub from: u32,
@@ -38,7 +38,7 @@ pub struct UpgradePlan {
 }
 
 /// A finished upgrade.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct UpgradeReport {
     /// The upgrade that the file needed.
     #[serde(flatten)]
@@ -50,11 +50,11 @@ pub struct UpgradeReport {
 }
 
 /// Plans the upgrade of a file without changing it. `None` if the file needs none. Fails for older replicas.
-pub fn plan(path: &Path) -> Result<Option<UpgradePlan>, StoreError> {
+pub fn plan(path: &Path) -> Result<Option<UpgradePlan>> {
     guard(|| plan_of(&ReadFile::open(&resolve(path), OpenOptions::ANY)?))
 }
 
-fn plan_of(file: &ReadFile) -> Result<Option<UpgradePlan>, StoreError> {
+fn plan_of(file: &ReadFile) -> Result<Option<UpgradePlan>> {
     let version = &file.version;
     if version.is_current() {
         return Ok(None);
@@ -72,7 +72,7 @@ fn plan_of(file: &ReadFile) -> Result<Option<UpgradePlan>, StoreError> {
 }
 
 /// Upgrades a file. `None` if the file needs no upgrade.
-pub fn upgrade(path: &Path, wait: Duration) -> Result<Option<UpgradeReport>, StoreError> {
+pub fn upgrade(path: &Path, wait: Duration) -> Result<Option<UpgradeReport>> {
     let path = &resolve(path);
     guard(|| {
         let old = LockedFile::lock(
@@ -108,7 +108,7 @@ pub fn upgrade(path: &Path, wait: Duration) -> Result<Option<UpgradeReport>, Sto
 
 /// Upgrades the rows of an older copy. Commits keep their seqs. One commit is added, by which records get the new
 /// fields. If the file is published, it stays so, but with an empty outbox: a whole state is published next.
-pub(in crate::store) fn upgrade_rows(copy: &Draft) -> Result<(), StoreError> {
+pub(in crate::store) fn upgrade_rows(copy: &Draft) -> Result<()> {
     let version = ReadFile::open(copy.path(), OpenOptions::ANY)?.version;
     let writer = copy.writer()?;
     let tx = WriteTx::new(writer.begin_raw()?);
@@ -151,7 +151,7 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     id(one).is_some() && id(one) == id(other)
 }
 
-fn keep_old_file(path: &Path, kept: &Path) -> Result<(), StoreError> {
+fn keep_old_file(path: &Path, kept: &Path) -> Result<()> {
     match fs::hard_link(path, kept) {
         Ok(()) => disk::report(DiskEvent::Name {
             from: None,

@@ -10,11 +10,11 @@ use redb::{
 };
 
 use crate::model::RowDigest;
-use crate::store::StoreError;
+use crate::store::Result;
 use crate::store::format::changes::ChangeEncoder;
 use crate::store::format::tables::{code_of, is_local};
 
-pub(in crate::store) struct WriteTx {
+pub struct WriteTx {
     transaction: WriteTransaction,
     recorder: Option<RefCell<Recorder>>,
 }
@@ -50,7 +50,7 @@ impl WriteTx {
     pub fn open<K: Key + 'static, V: Value + 'static>(
         &self,
         definition: TableDefinition<'static, K, V>,
-    ) -> Result<TableWriter<'_, K, V>, StoreError> {
+    ) -> Result<TableWriter<'_, K, V>> {
         let recorder = self.recorder.as_ref();
         let recorder = recorder.and_then(|recorder| Some((code_of(definition.name())?, recorder)));
         Ok(TableWriter {
@@ -63,7 +63,7 @@ impl WriteTx {
     pub fn drop_table<K: Key + 'static, V: Value + 'static>(
         &self,
         definition: TableDefinition<'static, K, V>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         debug_assert_eq!(
             code_of(definition.name()),
             None,
@@ -73,17 +73,17 @@ impl WriteTx {
         Ok(())
     }
 
-    pub fn commit(self) -> Result<(), StoreError> {
+    pub fn commit(self) -> Result<()> {
         Ok(self.transaction.commit()?)
     }
 
-    pub fn abort(self) -> Result<(), StoreError> {
+    pub fn abort(self) -> Result<()> {
         Ok(self.transaction.abort()?)
     }
 }
 
 /// An open table. Writes go through these methods, so that they are recorded.
-pub(in crate::store) struct TableWriter<'p, K: Key + 'static, V: Value + 'static> {
+pub struct TableWriter<'p, K: Key + 'static, V: Value + 'static> {
     table: Table<'p, K, V>,
     /// The table's code and the recorder.
     recorder: Option<(u8, &'p RefCell<Recorder>)>,
@@ -102,7 +102,7 @@ impl<K: Key + 'static, V: Value + 'static> TableWriter<'_, K, V> {
         &mut self,
         key: impl Borrow<K::SelfType<'k>>,
         value: impl Borrow<V::SelfType<'v>>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let key = key.borrow();
         let value = value.borrow();
         let old = self.table.insert(key, value)?;
@@ -124,7 +124,7 @@ impl<K: Key + 'static, V: Value + 'static> TableWriter<'_, K, V> {
     pub fn remove<'k>(
         &mut self,
         key: impl Borrow<K::SelfType<'k>>,
-    ) -> Result<Option<AccessGuard<'_, V>>, StoreError> {
+    ) -> Result<Option<AccessGuard<'_, V>>> {
         let key = key.borrow();
         let old = self.table.remove(key)?;
         if let (Some((code, recorder)), Some(old)) = (self.recorder, &old) {
@@ -138,11 +138,7 @@ impl<K: Key + 'static, V: Value + 'static> TableWriter<'_, K, V> {
     }
 
     /// Removes all rows between two keys, both included. Not for `meta`, which has local rows.
-    pub fn remove_range<'k>(
-        &mut self,
-        first: K::SelfType<'k>,
-        last: K::SelfType<'k>,
-    ) -> Result<(), StoreError>
+    pub fn remove_range<'k>(&mut self, first: K::SelfType<'k>, last: K::SelfType<'k>) -> Result<()>
     where
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
     {
@@ -169,10 +165,7 @@ impl<K: Key + 'static, V: Value + 'static> TableWriter<'_, K, V> {
     }
 
     /// Begins a run of rows after the last row up to `bound`.
-    pub fn run_after(
-        &mut self,
-        bound: Bound<K::SelfType<'_>>,
-    ) -> Result<RunWriter<'_, K, V>, StoreError>
+    pub fn run_after(&mut self, bound: Bound<K::SelfType<'_>>) -> Result<RunWriter<'_, K, V>>
     where
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
     {
@@ -187,7 +180,7 @@ impl<K: Key + 'static, V: Value + 'static> TableWriter<'_, K, V> {
         &mut self,
         append_after: Option<Bound<K::SelfType<'_>>>,
         rows: impl IntoIterator<Item = (K::SelfType<'r>, V::SelfType<'r>)>,
-    ) -> Result<(), StoreError>
+    ) -> Result<()>
     where
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
     {
@@ -202,7 +195,7 @@ impl<K: Key + 'static, V: Value + 'static> TableWriter<'_, K, V> {
 }
 
 /// Appends rows in ascending order. This is several times faster than single inserts.
-pub(in crate::store) struct RunWriter<'a, K: Key + 'static, V: Value + 'static> {
+pub struct RunWriter<'a, K: Key + 'static, V: Value + 'static> {
     cursor: CursorMut<'a, K, V>,
     recorder: Option<(u8, &'a RefCell<Recorder>)>,
 }
@@ -213,7 +206,7 @@ impl<K: Key + 'static, V: Value + 'static> RunWriter<'_, K, V> {
         &mut self,
         key: impl Borrow<K::SelfType<'k>>,
         value: impl Borrow<V::SelfType<'v>>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let key = key.borrow();
         let value = value.borrow();
         self.cursor.insert_before(key, value)?;
@@ -227,7 +220,7 @@ impl<K: Key + 'static, V: Value + 'static> RunWriter<'_, K, V> {
         Ok(())
     }
 
-    pub fn close(self) -> Result<(), StoreError> {
+    pub fn close(self) -> Result<()> {
         if let Some((_, recorder)) = self.recorder {
             recorder.borrow_mut().record(ChangeEncoder::end_run);
         }

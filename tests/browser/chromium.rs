@@ -152,12 +152,8 @@ impl Browser {
         let (driver, port) = (0..5)
             .find_map(|_| start_driver(&program))
             .expect("the driver prints its port");
-        let fixed = [
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-dev-shm-usage",
-            "--disable-gpu",
-            "--window-size=1366,900",
+        let fixed = words![
+            "--headless=new" "--no-sandbox" "--disable-dev-shm-usage" "--disable-gpu" "--window-size=1366,900"
         ];
         let profile = profile.map(|folder| format!("--user-data-dir={}", folder.display()));
         let arguments: Vec<String> = fixed

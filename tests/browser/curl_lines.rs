@@ -118,30 +118,20 @@ fn a_hostile_link_puts_no_command_into_the_curl_line() {
         server.address
     ));
     paste_key(&browser, &key);
-    let cases = [
+    let cases = cases![
         // fragment, target
-        ("#/conferences/1", Some("conferences/1")),
-        ("#/conferences/1';touch${IFS}pwned;'", None),
-        (r"#/conferences/1\..\..\..\evil", None),
-        ("#/conferences/%2e%2e", None),
-        ("#/conferences/1/../../evil", None),
-        ("#/changes/conferences';touch pwned;'", None),
-        (
-            "#/conferences?country=O'Neill \"$(touch pwned)`touch pwned`",
-            Some("conferences?country=O%27Neill%20%22%24(touch%20pwned)%60touch%20pwned%60"),
-        ),
-        (
-            r"#/conferences?q=\..\!*[1-3]{a,b}",
-            Some("conferences?q=%5C..%5C%21%2A%5B1-3%5D%7Ba%2Cb%7D"),
-        ),
-        (
-            "#/conferences?therapy_area=x&';touch pwned;'=1&area=';touch pwned;'",
-            Some("conferences?therapy_area=%27%3Btouch%20pwned%3B%27"),
-        ),
-        (
-            "#/conferences?q=heart mfk_0123456789&country=MFK_a",
-            Some("conferences?q=heart"),
-        ),
+        "#/conferences/1", Some("conferences/1");
+        "#/conferences/1';touch${IFS}pwned;'", None;
+        r"#/conferences/1\..\..\..\evil", None;
+        "#/conferences/%2e%2e", None;
+        "#/conferences/1/../../evil", None;
+        "#/changes/conferences';touch pwned;'", None;
+        "#/conferences?country=O'Neill \"$(touch pwned)`touch pwned`",
+            Some("conferences?country=O%27Neill%20%22%24(touch%20pwned)%60touch%20pwned%60");
+        r"#/conferences?q=\..\!*[1-3]{a,b}", Some("conferences?q=%5C..%5C%21%2A%5B1-3%5D%7Ba%2Cb%7D");
+        "#/conferences?therapy_area=x&';touch pwned;'=1&area=';touch pwned;'",
+            Some("conferences?therapy_area=%27%3Btouch%20pwned%3B%27");
+        "#/conferences?q=heart mfk_0123456789&country=MFK_a", Some("conferences?q=heart");
     ];
     for (fragment, target) in cases {
         browser.view("#/journals");
@@ -226,16 +216,10 @@ fn hostile_records_and_keys_put_no_command_into_the_curl_line() {
     let record = format!(
         "{{\"id\":7,\"name\":{quoted},\"country\":{quoted},\"therapy_areas\":[{quoted}],\"organizations\":[1],\"tags\":[1],{statuses}}}"
     );
-    let files = [
-        (
-            "organizations.jsonl",
-            json!({"id": 1, "name": hostile}).to_string(),
-        ),
-        (
-            "tags.jsonl",
-            json!({"id": 1, "type": hostile, "name": hostile}).to_string(),
-        ),
-        ("conferences.jsonl", record),
+    let files = cases![
+        "organizations.jsonl", json!({"id": 1, "name": hostile}).to_string();
+        "tags.jsonl", json!({"id": 1, "type": hostile, "name": hostile}).to_string();
+        "conferences.jsonl", record;
     ];
     let Some((browser, _site, server, key)) = open_page(&files) else {
         return;

@@ -211,12 +211,7 @@ fn a_planner_finds_deadlines_and_downloads_them() {
         .as_str()
         .unwrap()
         .to_owned();
-    for part in [
-        "area=Oncology",
-        "region=Europe",
-        "deadline=abstract",
-        "within=60",
-    ] {
+    for part in words!["area=Oncology" "region=Europe" "deadline=abstract" "within=60"] {
         assert!(address.contains(part), "{address} lacks {part}");
     }
     assert!(!address.contains("mfk_"), "{address}");
@@ -577,13 +572,9 @@ fn exports_and_the_feed_are_for_developers() {
     browser.wait_for("//section[@class='problem' and contains(., 'resync_required')]");
     browser.view("#/developers/journals");
     // A dataset outside the license shows one sentence: no failure, and no request to try.
-    for view in [
-        "#/developers/journals",
-        "#/reference/journals",
-        "#/journals",
-        "#/journals?access=open",
-        "#/journals/5",
-        "#/changes/journals",
+    for view in words![
+        "#/developers/journals" "#/reference/journals" "#/journals" "#/journals?access=open" "#/journals/5"
+        "#/changes/journals"
     ] {
         browser.view("#/nowhere");
         browser.wait_for("//h1[.='No such view']");
@@ -774,33 +765,22 @@ fn hostile_records_stay_text() {
         "start_date_status": "confirmed", "abstract_due_date_status": "confirmed", "late_breaking_due_date_status": "not_found"});
     let mixed_journal = json!({"id": 8, "name": mixed, "impact_factor": 1e6, "publishing": {"apc_usd": null}, "timelines": {"online_submit_to_accept": {"min_weeks": null, "max_weeks": null}}});
     let journal = json!({"id": 7, "name": hostile, "abbv": hostile, "publisher": hostile, "url": address, "organizations": [1], "tags": [1]});
-    let files = [
-        ("organizations.jsonl", organization.to_string()),
-        ("tags.jsonl", tag.to_string()),
-        (
-            "conferences.jsonl",
-            format!("{conference}\n{mixed_conference}"),
-        ),
-        ("journals.jsonl", format!("{journal}\n{mixed_journal}")),
+    let files = cases![
+        "organizations.jsonl", organization.to_string();
+        "tags.jsonl", tag.to_string();
+        "conferences.jsonl", format!("{conference}\n{mixed_conference}");
+        "journals.jsonl", format!("{journal}\n{mixed_journal}");
     ];
     let Some((browser, site, server, key)) = open_page(&files) else {
         return;
     };
     let own = format!("http://{}/", server.address);
     paste_key(&browser, &key);
-    for view in [
-        "#/conferences",
-        "#/conferences?view=deadlines",
-        "#/conferences/7",
-        "#/journals",
-        "#/journals/7",
-        "#/developers/conferences",
-        "#/reference/conferences",
-        "#/conferences?ids=7,8&unknown=yes",
-        "#/compare/conferences?ids=7,8",
-        "#/compare/journals?ids=7,8",
-        "#/journals?fee_max=0&unknown=yes",
-        "#/changes/conferences",
+    for view in words![
+        "#/conferences" "#/conferences?view=deadlines" "#/conferences/7" "#/journals" "#/journals/7"
+        "#/developers/conferences" "#/reference/conferences" "#/conferences?ids=7,8&unknown=yes"
+        "#/compare/conferences?ids=7,8" "#/compare/journals?ids=7,8" "#/journals?fee_max=0&unknown=yes"
+        "#/changes/conferences"
     ] {
         browser.view(view);
         browser.js("for (const star of document.querySelectorAll('.star[aria-pressed=false]')) star.click()", &[]);

@@ -3,25 +3,13 @@
 use super::chromium::{Rules, find_axe};
 use super::{end_demo, open_demo, open_filters};
 
-const VIEWS: [&str; 18] = [
-    "#/",
-    "#/conferences",
-    "#/conferences?view=deadlines&area=Oncology&region=Europe&within=90",
-    "#/conferences?q=nothing+of+the+kind",
-    "#/conferences?ids=3,127,4711&unknown=x&start_date_from=2026-01-01",
-    "#/journals?access=x",
-    "#/journals?fee_max=1000&impact_min=1",
-    "#/compare/conferences?ids=3,5,127,4711,12",
-    "#/conferences/127",
-    "#/journals/2",
-    "#/changes/conferences",
-    "#/changes/conferences?since=30",
-    "#/reference/conferences",
-    "#/developers/conferences",
-    "#/lists",
-    "#/list?name=A&conferences=3,127",
-    "#/help",
-    "#/nowhere",
+const VIEWS: [&str; 18] = words![
+    "#/" "#/conferences" "#/conferences?view=deadlines&area=Oncology&region=Europe&within=90"
+    "#/conferences?q=nothing+of+the+kind" "#/conferences?ids=3,127,4711&unknown=x&start_date_from=2026-01-01"
+    "#/journals?access=x" "#/journals?fee_max=1000&impact_min=1" "#/compare/conferences?ids=3,5,127,4711,12"
+    "#/conferences/127" "#/journals/2" "#/changes/conferences" "#/changes/conferences?since=30"
+    "#/reference/conferences" "#/developers/conferences" "#/lists" "#/list?name=A&conferences=3,127" "#/help"
+    "#/nowhere"
 ];
 
 const TAB: &str = "\u{e004}";

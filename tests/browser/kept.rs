@@ -421,15 +421,10 @@ fn unusable_kept_rows_are_loaded_again() {
     again();
     assert!(!asked_for_export(&browser));
     // `tests/explorer/cases/kept.js` tests all other damages.
-    for (damage, script) in [
-        (
-            "a chunk that is missing",
-            "rows.delete(['conferences', 'records', 0]);",
-        ),
-        (
-            "a token of another server",
-            "read(rows.get(['conferences', 'head']), head => rows.put({...head, token: 'x'}, ['conferences', 'head']));",
-        ),
+    for (damage, script) in cases![
+        "a chunk that is missing", "rows.delete(['conferences', 'records', 0]);";
+        "a token of another server",
+            "read(rows.get(['conferences', 'head']), head => rows.put({...head, token: 'x'}, ['conferences', 'head']));";
     ] {
         in_rows(&browser, script);
         again();

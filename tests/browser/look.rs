@@ -517,16 +517,10 @@ fn contrast_themes_show_what_is_pressed_and_where_one_is() {
     // Each has a border that the same thing without it does not have.
     let borders = "const border = one => { const {borderTopColor, borderTopWidth, borderBottomColor} = getComputedStyle(one); return [borderTopColor, borderTopWidth, borderBottomColor].join(); }; \
                    const [on, off] = [...arguments].map(path => document.querySelector(path)); return border(on) !== border(off)";
-    for (on, off) in [
-        (
-            ".segments [aria-checked=true]",
-            ".segments [aria-checked=false]",
-        ),
-        ("header h1", "header nav a"),
-        (
-            "tbody .star[aria-pressed=true]",
-            "tbody .star[aria-pressed=false]",
-        ),
+    for (on, off) in cases![
+        ".segments [aria-checked=true]", ".segments [aria-checked=false]";
+        "header h1", "header nav a";
+        "tbody .star[aria-pressed=true]", "tbody .star[aria-pressed=false]";
     ] {
         assert_eq!(browser.js(borders, &[json!(on), json!(off)]), true, "{on}");
     }

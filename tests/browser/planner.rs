@@ -303,15 +303,7 @@ fn two_to_four_records_are_compared_side_by_side() {
     );
 
     // Without a copy the page does not say that records are missing.
-    site.json([
-        "license",
-        "set",
-        "few",
-        "--dataset",
-        "conferences",
-        "--rate-limit",
-        "1",
-    ]);
+    site.json("license set few --dataset conferences --rate-limit 1".split(' '));
     forget(&browser, "Forget key and lists");
     browser.view("#/compare/conferences?ids=1,3");
     paste_key(&browser, &site.key("few", &[]).1);
@@ -410,15 +402,11 @@ fn days_and_numbers_narrow_a_list() {
         json!(["2500", "#/journals?fee_max=2500"])
     );
     // Numbers in the forms that people use. An invalid number stays in the field and filters nothing.
-    for (typed, total, chip) in [
-        (
-            "2,501",
-            "3 of 4 journals",
-            "fee of at most 2,501 US dollars",
-        ),
-        ("0,5", "1 of 4 journals", "fee of at most 0.5 US dollars"),
-        ("-5", "4 journals", ""),
-        ("cheap", "4 journals", ""),
+    for (typed, total, chip) in cases![
+        "2,501", "3 of 4 journals", "fee of at most 2,501 US dollars";
+        "0,5", "1 of 4 journals", "fee of at most 0.5 US dollars";
+        "-5", "4 journals", "";
+        "cheap", "4 journals", "";
     ] {
         browser.fill("//input[@id='fee_max']", typed);
         expect_total(&browser, total);
@@ -471,33 +459,13 @@ fn typed_words_become_filters_that_can_be_removed() {
     let Some((browser, _site, server, _)) = open(&meetings.concat(), &journals.concat()) else {
         return;
     };
-    for (view, words, total, chip) in [
-        (
-            "conferences",
-            "weekend",
-            "2 of 3",
-            "due on a Saturday or Sunday",
-        ),
-        ("conferences", "saturday", "1 of 3", "due on a Saturday"),
-        (
-            "conferences",
-            "meeting 2096 2098",
-            "2 of 3",
-            "“meeting”; 2096; 2098",
-        ),
-        ("conferences", "march 2097", "1 of 3", "“march 2097”"),
-        (
-            "journals",
-            "no fee impact >5",
-            "1 of 3",
-            "No fee; impact factor of at least 5",
-        ),
-        (
-            "journals",
-            "12 weeks",
-            "2 of 3",
-            "at most 12 weeks to acceptance",
-        ),
+    for (view, words, total, chip) in cases![
+        "conferences", "weekend", "2 of 3", "due on a Saturday or Sunday";
+        "conferences", "saturday", "1 of 3", "due on a Saturday";
+        "conferences", "meeting 2096 2098", "2 of 3", "“meeting”; 2096; 2098";
+        "conferences", "march 2097", "1 of 3", "“march 2097”";
+        "journals", "no fee impact >5", "1 of 3", "No fee; impact factor of at least 5";
+        "journals", "12 weeks", "2 of 3", "at most 12 weeks to acceptance";
     ] {
         browser.view(&format!("#/{view}"));
         browser.fill("//input[@id='words']", words);
@@ -675,11 +643,9 @@ fn the_printed_list_has_all_rows_and_its_filters() {
     browser.wait_for_js("it prints", "return window.printed");
     let focused = "return document.activeElement.textContent === 'Print (87 rows)' && !document.getElementById('printed-for')";
     browser.wait_for_js("the focus is back at the button", focused);
-    for view in [
-        "#/conferences?view=deadlines",
-        "#/conferences/5",
-        "#/compare/conferences?ids=1,2",
-    ] {
+    for view in
+        words!["#/conferences?view=deadlines" "#/conferences/5" "#/compare/conferences?ids=1,2"]
+    {
         browser.view(view);
         browser.wait_for_js(
             view,

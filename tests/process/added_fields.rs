@@ -91,16 +91,7 @@ impl OlderFile {
         let site = Site::new();
         site.import("conferences.jsonl", conferences_of_version(30, 7));
         site.import("journals.jsonl", JOURNAL);
-        site.json([
-            "license",
-            "set",
-            "all",
-            "--create",
-            "--dataset",
-            "conferences",
-            "--dataset",
-            "journals",
-        ]);
+        site.json("license set all --create --dataset conferences --dataset journals".split(' '));
         let (_, key) = site.key("all", &[]);
         for rows in ["conferences.jsonl", "journals.jsonl"] {
             fs::remove_file(site.path(rows)).unwrap();
@@ -176,25 +167,8 @@ fn records_that_gain_a_field_come_once_by_the_feed() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(30, 7));
     site.import("journals.jsonl", JOURNAL);
-    site.json([
-        "license",
-        "set",
-        "all",
-        "--create",
-        "--dataset",
-        "conferences",
-        "--dataset",
-        "journals",
-    ]);
-    site.json([
-        "license",
-        "set",
-        "hearts",
-        "--dataset",
-        "conferences",
-        "--therapy-area",
-        "Cardiology",
-    ]);
+    site.json("license set all --create --dataset conferences --dataset journals".split(' '));
+    site.json("license set hearts --dataset conferences --therapy-area Cardiology".split(' '));
     let keys = [site.key("all", &[]).1, site.key("hearts", &[]).1];
     // The records have a time long ago.
     let time = "2020-02-03T04:05:06Z";

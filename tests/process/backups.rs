@@ -67,11 +67,7 @@ fn a_backup_is_a_database() {
     let (site, key) = Site::open(20);
     let server = site.serve();
     let mut client = server.client(&key);
-    let token = client
-        .get("/v1/exports/conferences")
-        .header("x-sync-token")
-        .unwrap()
-        .to_owned();
+    let token = client.token("conferences");
     let page = client.get("/v1/conferences?limit=5").json();
     let cursor = page["next_cursor"].as_str().expect("a cursor").to_owned();
     server.stop();
@@ -241,20 +237,15 @@ fn a_backup_replaces_no_replica_and_no_published_database() {
     let elsewhere = copy_of(&site);
     let (plain, from): (&[&str], &[&str]) = (&["backup"], &["backup", "--from", &place.url]);
     // The site whose --db the command uses, the target, and the error.
-    let cases = [
-        (&site, from, site.db(), "it is the database itself"),
-        (&site, from, replica.db(), "it exists and is no backup"),
-        (&site, from, elsewhere.db(), "it exists and is no backup"),
-        (&replica, from, replica.db(), "it is the database itself"),
-        (
-            &Site::new(),
-            from,
-            replica.db(),
-            "it exists and is no backup",
-        ),
-        (&Site::new(), from, site.db(), "it exists and is no backup"),
-        (&site, plain, replica.db(), "it exists and is no backup"),
-        (&replica, plain, site.db(), "it exists and is no backup"),
+    let cases = cases![
+        &site, from, site.db(), "it is the database itself";
+        &site, from, replica.db(), "it exists and is no backup";
+        &site, from, elsewhere.db(), "it exists and is no backup";
+        &replica, from, replica.db(), "it is the database itself";
+        &Site::new(), from, replica.db(), "it exists and is no backup";
+        &Site::new(), from, site.db(), "it exists and is no backup";
+        &site, plain, replica.db(), "it exists and is no backup";
+        &replica, plain, site.db(), "it exists and is no backup";
     ];
     for (db, command, target, expected) in cases {
         let before = fs::read(&target).unwrap();

@@ -63,15 +63,8 @@ fn bad_objects_are_written_as_lines_with_their_faults() {
     let site = Site::new();
     let list = "[{\"id\":1,\"name\":\"A\"},{\"id\":2,\"sjr\":[1],\"name\":\"B\"},{\"id\":3,\"name\":\"C\"}]";
     site.write("journals.json", list);
-    let import = [
-        "import",
-        "journals.json",
-        "--create",
-        "--allow-faults",
-        "1",
-        "--faults",
-        "bad.jsonl",
-    ];
+    let import =
+        words!["import" "journals.json" "--create" "--allow-faults" "1" "--faults" "bad.jsonl"];
     let told = site.json(import);
     assert_eq!(told["datasets"]["journals"]["added"], 2, "{told}");
     let bad = fs::read_to_string(site.path("bad.jsonl")).unwrap();
@@ -96,13 +89,7 @@ fn rows_that_depend_on_bad_rows_are_bad_and_faults_of_files_are_not_allowed() {
         "journals.csv",
         "id,name,organizations\n1,A,Heart Society\n2,B,Liver Society\n",
     );
-    let files = [
-        "import",
-        "organizations.csv",
-        "journals.csv",
-        "--create",
-        "--json",
-    ];
+    let files = words!["import" "organizations.csv" "journals.csv" "--create" "--json"];
     let told = site
         .run(files.iter().chain(&["--allow-faults", "3"]))
         .json();
@@ -111,24 +98,14 @@ fn rows_that_depend_on_bad_rows_are_bad_and_faults_of_files_are_not_allowed() {
         (&3.into(), &1.into()),
         "{told}"
     );
-    let cases = [
-        ("id,nmae\n1,A\n", "does not cover faults of whole files"),
-        (
-            "id,name\n1,\"A\n2,B\n",
-            "does not cover faults of whole files",
-        ),
-        ("id,name\n1,\n2,\n", "--allow-faults 2"),
+    let cases = cases![
+        "id,nmae\n1,A\n", "does not cover faults of whole files";
+        "id,name\n1,\"A\n2,B\n", "does not cover faults of whole files";
+        "id,name\n1,\n2,\n", "--allow-faults 2";
     ];
     for (content, expected) in cases {
         site.write("journals.csv", content);
-        let refused = site.run([
-            "import",
-            "journals.csv",
-            "--allow-faults",
-            "1",
-            "--faults",
-            "f.csv",
-        ]);
+        let refused = site.run("import journals.csv --allow-faults 1 --faults f.csv".split(' '));
         refused.assert_told(1, expected);
         // A file without a row would only be in the way of the next run.
         let written = std::fs::read_to_string(site.path("f.csv"));
@@ -148,15 +125,11 @@ fn rows_that_depend_on_bad_rows_are_bad_and_faults_of_files_are_not_allowed() {
 fn records_are_shown_by_their_names() {
     let site = Site::new();
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"Heart A\",\"abbv\":\"HA\"}\n{\"id\":2,\"name\":\"Lung\"}\n{\"id\":3,\"name\":\"LUNG\"}\n");
-    let cases = [
-        ("heart-a", 0, "journals 1\n"),
-        ("ha", 0, "journals 1\n"),
-        ("Lung", 0, "journals 2: Lung\njournals 3: LUNG"),
-        (
-            "Heart B",
-            1,
-            "no record of journals is named `Heart B`; did you mean `Heart A`?",
-        ),
+    let cases = cases![
+        "heart-a", 0, "journals 1\n";
+        "ha", 0, "journals 1\n";
+        "Lung", 0, "journals 2: Lung\njournals 3: LUNG";
+        "Heart B", 1, "no record of journals is named `Heart B`; did you mean `Heart A`?";
     ];
     for (name, code, expected) in cases {
         let done = site.run(["show", "journals", "--name", name]);

@@ -36,68 +36,26 @@ fn cases() -> Vec<Case> {
         .collect();
     let columns: String = (0..100_000).map(|at| format!(",column{at}")).collect();
     let keys: String = (0..100_000).map(|at| format!(",\"key{at}\":1")).collect();
-    vec![
-        (
-            "zeros",
-            "journals.jsonl.gz",
-            gzip(&zeros, 1_025),
-            "journals.jsonl.gz: the file is too large: it has more than 1073741824 bytes",
-        ),
-        (
-            "zeros in a table",
-            "journals.csv.gz",
-            gzip(&zeros, 512),
-            "begins with NUL bytes",
-        ),
-        (
-            "one line",
-            "journals.jsonl.gz",
-            gzip(&vec![b'x'; MIB], 200),
-            "journals.jsonl.gz:1: the line is longer than 4194304 bytes",
-        ),
-        (
-            "an open quote",
-            "journals.csv.gz",
+    Vec::from(cases![
+        "zeros", "journals.jsonl.gz", gzip(&zeros, 1_025),
+            "journals.jsonl.gz: the file is too large: it has more than 1073741824 bytes";
+        "zeros in a table", "journals.csv.gz", gzip(&zeros, 512), "begins with NUL bytes";
+        "one line", "journals.jsonl.gz", gzip(&vec![b'x'; MIB], 200),
+            "journals.jsonl.gz:1: the line is longer than 4194304 bytes";
+        "an open quote", "journals.csv.gz",
             [gzip(b"id,name\n1,\"Open\n", 1), gzip(rows.as_bytes(), 200)].concat(),
-            "journals.csv.gz:2: the row is longer than 4194304 bytes, and the rest of the table is not read; close the quote",
-        ),
-        (
-            "blank lines",
-            "tags.jsonl.gz",
-            gzip(&vec![b'\n'; MIB], 3),
-            "tags.jsonl.gz:2000001: the file has more than 2000000 lines",
-        ),
-        (
-            "long names",
-            "journals.jsonl",
-            names.into_bytes(),
-            "unknown field; known",
-        ),
-        (
-            "columns",
-            "journals.csv",
-            format!("id{columns}\n").into_bytes(),
-            "journals.csv:1: has more than 1000 columns",
-        ),
-        (
-            "keys",
-            "journals.jsonl",
-            format!("{{\"id\":1{keys}}}\n").into_bytes(),
-            "journals.jsonl:1: has more than 1000 columns; remove those that are not fields",
-        ),
-        (
-            "items",
-            "journals.jsonl",
+            "journals.csv.gz:2: the row is longer than 4194304 bytes, and the rest of the table is not read; close the quote";
+        "blank lines", "tags.jsonl.gz", gzip(&vec![b'\n'; MIB], 3),
+            "tags.jsonl.gz:2000001: the file has more than 2000000 lines";
+        "long names", "journals.jsonl", names.into_bytes(), "unknown field; known";
+        "columns", "journals.csv", format!("id{columns}\n").into_bytes(), "journals.csv:1: has more than 1000 columns";
+        "keys", "journals.jsonl", format!("{{\"id\":1{keys}}}\n").into_bytes(),
+            "journals.jsonl:1: has more than 1000 columns; remove those that are not fields";
+        "items", "journals.jsonl",
             format!("{{\"id\":1,\"organizations\":[0{}]}}", ",0".repeat(400_000)).into_bytes(),
-            "400001 faults",
-        ),
-        (
-            "short rows",
-            "journals.jsonl.gz",
-            gzip("{\"id\":0}\n".repeat(MIB / 4).as_bytes(), 1),
-            "and 262,141 more",
-        ),
-    ]
+            "400001 faults";
+        "short rows", "journals.jsonl.gz", gzip("{\"id\":0}\n".repeat(MIB / 4).as_bytes(), 1), "and 262,141 more";
+    ])
 }
 
 /// Imports a file in little memory. It is refused soon, with this part of a message.
@@ -133,16 +91,8 @@ fn a_hostile_import_is_refused_with_little_memory() {
 #[test]
 fn an_import_from_standard_input_is_bounded() {
     let site = Site::new();
-    let mut command = site.command([
-        "import",
-        "-",
-        "--create",
-        "--dataset",
-        "tags",
-        "--format",
-        "csv",
-        "--json",
-    ]);
+    let mut command =
+        site.command("import - --create --dataset tags --format csv --json".split(' '));
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -37,15 +37,9 @@ fn is_open_to(answer: &Answer, origin: Option<&str>) {
     let exposed = answer
         .header("access-control-expose-headers")
         .unwrap_or_default();
-    let names = [
-        "X-Sync-Token",
-        "X-Record-Count",
-        "X-Records-Digest",
-        "Repr-Digest",
-        "X-Request-Id",
-        "RateLimit-Remaining",
-        "ETag",
-        "Retry-After",
+    let names = words![
+        "X-Sync-Token" "X-Record-Count" "X-Records-Digest" "Repr-Digest" "X-Request-Id" "RateLimit-Remaining"
+        "ETag" "Retry-After"
     ];
     for name in names {
         assert_eq!(
@@ -60,54 +54,26 @@ fn is_open_to(answer: &Answer, origin: Option<&str>) {
 #[test]
 fn only_named_origins_may_read_answers() {
     let site = Site::with(3);
-    site.json([
-        "license",
-        "set",
-        "all",
-        "--yes",
-        "--dataset",
-        "conferences",
-        "--rate-limit",
-        "4",
-    ]);
+    site.json("license set all --yes --dataset conferences --rate-limit 4".split(' '));
     let (_, key) = site.key("all", &[]);
     let server = site.serve_with(&format!(
         "--cors-origin {APP} --cors-origin http://localhost:3000"
     ));
     let (with_key, from_app) = (format!("x-api-key: {key}"), format!("origin: {APP}"));
     // The request's headers and target, the status, and whether the origin may read the response.
-    let cases = [
-        (
-            vec![with_key.clone(), from_app.clone()],
-            "/v1/conferences",
-            200,
-            Some(APP),
-        ),
-        (
-            vec![with_key.clone(), "origin: http://localhost:3000".to_owned()],
-            "/v1/exports/conferences",
-            200,
-            Some("http://localhost:3000"),
-        ),
-        (
-            vec![with_key.clone(), "origin: https://other.example".to_owned()],
-            "/v1/conferences/1",
-            200,
-            None,
-        ),
-        (vec![with_key.clone()], "/v1/conferences/9", 404, None),
-        (
-            vec![with_key, from_app.clone()],
-            "/v1/conferences",
-            429,
-            Some(APP),
-        ),
-        (vec![from_app.clone()], "/v1/conferences", 401, Some(APP)),
-        (vec![from_app.clone()], "/v1/status", 200, Some(APP)),
-        (vec![from_app.clone()], "/openapi.json", 200, Some(APP)),
-        (vec![from_app.clone()], "/nowhere", 404, Some(APP)),
-        (vec!["origin: null".to_owned()], "/v1/status", 200, None),
-        (vec![format!("origin: {APP}:443")], "/v1/status", 200, None),
+    let cases = cases![
+        vec![with_key.clone(), from_app.clone()], "/v1/conferences", 200, Some(APP);
+        vec![with_key.clone(), "origin: http://localhost:3000".to_owned()], "/v1/exports/conferences", 200,
+            Some("http://localhost:3000");
+        vec![with_key.clone(), "origin: https://other.example".to_owned()], "/v1/conferences/1", 200, None;
+        vec![with_key.clone()], "/v1/conferences/9", 404, None;
+        vec![with_key, from_app.clone()], "/v1/conferences", 429, Some(APP);
+        vec![from_app.clone()], "/v1/conferences", 401, Some(APP);
+        vec![from_app.clone()], "/v1/status", 200, Some(APP);
+        vec![from_app.clone()], "/openapi.json", 200, Some(APP);
+        vec![from_app.clone()], "/nowhere", 404, Some(APP);
+        vec!["origin: null".to_owned()], "/v1/status", 200, None;
+        vec![format!("origin: {APP}:443")], "/v1/status", 200, None;
     ];
     for (lines, target, status, allowed) in cases {
         let answer = send(&server, "GET", target, &lines);
@@ -143,12 +109,9 @@ fn a_preflight_needs_no_key_and_counts_nothing() {
             .to_owned()
     };
     let before = left();
-    for target in [
-        "/v1/conferences",
-        "/v1/exports/journals?format=csv",
-        "/v1/status",
-        "/nowhere",
-    ] {
+    for target in
+        words!["/v1/conferences" "/v1/exports/journals?format=csv" "/v1/status" "/nowhere"]
+    {
         let answer = preflight(target, APP);
         assert_eq!((answer.status, answer.body.len()), (204, 0), "{target}");
         is_open_to(&answer, Some(APP));
@@ -157,13 +120,7 @@ fn a_preflight_needs_no_key_and_counts_nothing() {
             Some("GET, HEAD")
         );
         let allowed = answer.header("access-control-allow-headers").unwrap();
-        for name in [
-            "Authorization",
-            "X-API-Key",
-            "If-None-Match",
-            "Range",
-            "If-Range",
-        ] {
+        for name in words!["Authorization" "X-API-Key" "If-None-Match" "Range" "If-Range"] {
             assert!(
                 allowed.split(", ").any(|found| found == name),
                 "{name} in {allowed}"
@@ -190,20 +147,14 @@ fn a_preflight_needs_no_key_and_counts_nothing() {
     assert_eq!(most.len(), 1024);
     let more = format!("{most}1");
     let many = ["x-span"; 2000].join(", ");
-    let asked = [
-        (most.as_str(), most.as_str()),
-        (&more, usual),
-        (&many, usual),
-        ("x-api-key", "x-api-key"),
-        (
-            "baggage,traceparent,x-api-key",
-            "baggage,traceparent,x-api-key",
-        ),
-        (
-            "Content-Type ,  X-Requested-With",
-            "Content-Type ,  X-Requested-With",
-        ),
-        ("", usual),
+    let asked = cases![
+        most.as_str(), most.as_str();
+        &more, usual;
+        &many, usual;
+        "x-api-key", "x-api-key";
+        "baggage,traceparent,x-api-key", "baggage,traceparent,x-api-key";
+        "Content-Type ,  X-Requested-With", "Content-Type ,  X-Requested-With";
+        "", usual;
     ];
     for (names, expected) in asked {
         let own = [
@@ -282,12 +233,9 @@ fn without_the_option_no_cors_header_is_sent() {
         assert!(!headers(&answer, "vary").join(" ").contains("Origin"));
     }
     server.stop();
-    for origin in [
-        "app.example.org",
-        "https://app.example.org/",
-        "https://*.example.org",
-        "null",
-    ] {
+    for origin in
+        words!["app.example.org" "https://app.example.org/" "https://*.example.org" "null"]
+    {
         let done = site.run(["serve", "--listen", "127.0.0.1:0", "--cors-origin", origin]);
         done.assert_told(2, "https://app.example.org");
     }

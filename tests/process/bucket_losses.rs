@@ -5,30 +5,23 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use medfeed::replicate::layout;
-use medfeed::replicate::replica::{LogReader, Replica, ReplicaStatus};
 
 use super::origin::copy_into;
-use super::published::{Place, follow, note, rows_of};
-use super::publishing::{commit, copy_of, curated};
-use super::site::{SOON, Site};
+use super::published::{Place, PublishedLog, TestReplica, follow, note, rows_of};
+use super::publishing::{commit, copy_of};
+use super::site::Site;
 
 /// The last slot of the history.
 const LAST: u64 = 5;
 /// The slot of the second state; the first is at slot 1.
 const STATE: u64 = 3;
 
-/// A published history, the bucket as it was after each slot, and a replica's file at each slot.
+/// A published history, and the folder of the bucket as it was after each slot.
 struct History {
-    origin: Site,
-    place: Place,
-    /// Folders, by slot.
+    log: PublishedLog,
     buckets: BTreeMap<u64, PathBuf>,
-    /// Files, by slot.
-    replicas: BTreeMap<u64, PathBuf>,
 }
 
 /// A loss of objects.
@@ -55,43 +48,19 @@ enum Loss {
 
 impl History {
     fn new() -> History {
-        let origin = curated();
-        let place = Place::folder(&origin);
-        let (mut buckets, mut replicas) = (BTreeMap::new(), BTreeMap::new());
-        let replica = origin.path("replica.redb");
-        for slot in 1..=LAST {
-            if slot > 1 && slot != STATE {
-                commit(&origin, slot);
-            }
-            place.once_with(
-                &origin,
-                if slot == STATE {
-                    "--state-every 0s"
-                } else {
-                    ""
-                },
-            );
-            assert_eq!(note(&origin).slot, slot);
-            let kept = origin.path(&format!("bucket-{slot}"));
-            fs::create_dir(&kept).unwrap();
-            copy_into(&origin.path("bucket"), &kept);
+        let site = Site::new();
+        let place = Place::folder(&site);
+        let mut buckets = BTreeMap::new();
+        let log = PublishedLog::new(site, place, (STATE, LAST), |log, slot| {
+            let kept = log.site.path(&format!("bucket-{slot}"));
+            copy_into(&log.site.path("bucket"), &kept);
             buckets.insert(slot, kept);
-            assert_eq!(follow(&place, &replica), (slot, None));
-            let kept = origin.path(&format!("replica-{slot}.redb"));
-            fs::copy(&replica, &kept).unwrap();
-            replicas.insert(slot, kept);
-        }
-        assert_eq!(place.slots(layout::STATES), [1, STATE]);
-        History {
-            origin,
-            place,
-            buckets,
-            replicas,
-        }
+        });
+        History { log, buckets }
     }
 
     fn bucket(&self) -> PathBuf {
-        self.origin.path("bucket")
+        self.log.site.path("bucket")
     }
 
     /// Empties the bucket. The folder itself stays: another folder would count as another disk.
@@ -121,7 +90,7 @@ impl History {
         self.fill_from(&self.buckets[&from]);
         let remove = |name: &str| fs::remove_file(self.bucket().join(name)).unwrap();
         let remove_parts = |slot: u64| {
-            for object in self.place.bucket.list(layout::PARTS, None).unwrap() {
+            for object in self.log.place.bucket.list(layout::PARTS, None).unwrap() {
                 if layout::parse_part(&object.name).is_some_and(|part| part.slot == slot) {
                     remove(&object.name);
                 }
@@ -153,61 +122,13 @@ impl History {
         }
     }
 
-    /// A copy of a replica's file, in a folder of its own.
-    fn replica_at(&self, slot: u64) -> Site {
-        let site = Site::new();
-        fs::copy(&self.replicas[&slot], site.db()).unwrap();
-        site
-    }
-
     /// A copy of the origin's file, with the publisher's note.
     fn copy(&self) -> Site {
-        let copy = copy_of(&self.origin);
+        let copy = copy_of(&self.log.site);
         for name in ["feed.redb.published", "feed.redb.publisher"] {
-            fs::copy(self.origin.path(name), copy.path(name)).unwrap();
+            fs::copy(self.log.site.path(name), copy.path(name)).unwrap();
         }
         copy
-    }
-}
-
-/// A replica in this process. The test starts its polls.
-struct TestReplica {
-    replica: Replica,
-    status: Arc<ReplicaStatus>,
-}
-
-/// The slot of a replica, and its error.
-type Outcome = (u64, Option<String>);
-
-impl TestReplica {
-    /// Starts a replica; `Err` if it refuses to start.
-    fn start(log: LogReader, file: &Path) -> Result<TestReplica, String> {
-        let status = Arc::new(ReplicaStatus::checking_every(Duration::ZERO, SOON));
-        let replica = Replica::start(log, file, Arc::clone(&status), &|| true);
-        Ok(TestReplica {
-            replica: replica.map_err(|trouble| trouble.to_string())?,
-            status,
-        })
-    }
-
-    fn outcome(&self) -> Outcome {
-        self.status.note_end_loaded();
-        let progress = self.status.progress();
-        (progress.slot, progress.error)
-    }
-
-    /// Polls once. If that reports an error, checks that the poll did not count as having seen the end of the log.
-    fn poll(&mut self) -> Outcome {
-        let begun = Instant::now();
-        self.replica.poll(&|| true);
-        let said = self.outcome();
-        let (stale, looked) = (self.status.stale_for(), begun.elapsed());
-        let has_seen = stale.is_some_and(|stale| stale + Duration::from_millis(1) < looked);
-        assert!(
-            said.1.is_none() || !has_seen,
-            "stale for {stale:?} after a poll of {looked:?}: {said:?}"
-        );
-        said
     }
 }
 
@@ -215,44 +136,40 @@ impl TestReplica {
 /// of the error.
 type Case = (Loss, [i32; 4], &'static str);
 
-const CASES: [Case; 22] = [
-    (Loss::Nothing, [0, 0, 0, 0], ""),
-    (Loss::Entry(1), [1, 0, 0, 0], "`log/00000000000000000001`"),
-    (Loss::Entry(2), [0, 0, 0, 0], ""),
-    (Loss::Entry(3), [1, 0, 1, 1], "`log/00000000000000000003`"),
-    (Loss::Entry(4), [1, 1, 1, 1], "`log/00000000000000000004`"),
-    (Loss::Entry(5), [1, 1, 1, 1], "slot 5"),
-    (Loss::Manifest(1), [0, 0, 0, 0], ""),
-    (Loss::Manifest(3), [0, 0, 0, 0], ""),
-    (Loss::Parts(1), [1, 0, 0, 0], "`parts/00000000000000000001-"),
-    (Loss::Parts(3), [1, 0, 0, 0], "`parts/00000000000000000003-"),
-    (
-        Loss::Alive,
-        [1, 1, 1, 0],
-        "heartbeat (`alive`) is not in the bucket",
-    ),
-    (Loss::OldAlive(1), [0, 0, 0, 0], ""),
-    (Loss::OldAlive(4), [0, 0, 0, 0], ""),
+const CASES: [Case; 22] = cases![
+    Loss::Nothing, [0, 0, 0, 0], "";
+    Loss::Entry(1), [1, 0, 0, 0], "`log/00000000000000000001`";
+    Loss::Entry(2), [0, 0, 0, 0], "";
+    Loss::Entry(3), [1, 0, 1, 1], "`log/00000000000000000003`";
+    Loss::Entry(4), [1, 1, 1, 1], "`log/00000000000000000004`";
+    Loss::Entry(5), [1, 1, 1, 1], "slot 5";
+    Loss::Manifest(1), [0, 0, 0, 0], "";
+    Loss::Manifest(3), [0, 0, 0, 0], "";
+    Loss::Parts(1), [1, 0, 0, 0], "`parts/00000000000000000001-";
+    Loss::Parts(3), [1, 0, 0, 0], "`parts/00000000000000000003-";
+    Loss::Alive, [1, 1, 1, 0], "heartbeat (`alive`) is not in the bucket";
+    Loss::OldAlive(1), [0, 0, 0, 0], "";
+    Loss::OldAlive(4), [0, 0, 0, 0], "";
     // A copy of the whole bucket is consistent in itself. Only a replica or publisher with a later position notices it.
-    (Loss::Back(1), [0, 0, 1, 1], "slot 1"),
-    (Loss::Back(2), [0, 0, 1, 1], "slot 2"),
-    (Loss::Back(3), [0, 0, 1, 1], "slot 3"),
-    (Loss::Back(4), [0, 0, 1, 1], "slot 4"),
-    (Loss::Later(1), [1, 1, 1, 1], "slot"),
-    (Loss::Later(2), [1, 1, 1, 1], "slot"),
-    (Loss::Later(3), [1, 1, 1, 1], "slot"),
-    (Loss::Later(4), [1, 1, 1, 1], "slot 5"),
-    (Loss::All, [1, 1, 1, 1], ""),
+    Loss::Back(1), [0, 0, 1, 1], "slot 1";
+    Loss::Back(2), [0, 0, 1, 1], "slot 2";
+    Loss::Back(3), [0, 0, 1, 1], "slot 3";
+    Loss::Back(4), [0, 0, 1, 1], "slot 4";
+    Loss::Later(1), [1, 1, 1, 1], "slot";
+    Loss::Later(2), [1, 1, 1, 1], "slot";
+    Loss::Later(3), [1, 1, 1, 1], "slot";
+    Loss::Later(4), [1, 1, 1, 1], "slot 5";
+    Loss::All, [1, 1, 1, 1], "";
 ];
 
 #[test]
 fn commands_refuse_a_bucket_that_lost_objects() {
     let history = History::new();
-    let url = history.place.url.as_str();
+    let url = history.log.place.url.as_str();
     for (loss, [check, backup, promote, publish], piece) in CASES {
         history.lose(loss);
         let copy = history.copy();
-        let promoted = history.replica_at(LAST);
+        let promoted = history.log.replica_at(LAST);
         let backup_file = copy.path("backup.redb").display().to_string();
         // The publisher comes last, because it may repair the loss.
         let cases: [(&Site, &[&str], i32); 4] = [
@@ -262,7 +179,7 @@ fn commands_refuse_a_bucket_that_lost_objects() {
             (&copy, &["publish", url, "--once"], publish),
         ];
         for (site, args, code) in cases {
-            let done = history.place.ends(site, args);
+            let done = history.log.place.ends(site, args);
             assert_eq!(done.code, Some(code), "{loss:?}: {args:?}: {done:?}");
             assert!(
                 code == 0 || done.stderr.contains(piece),
@@ -284,11 +201,7 @@ fn commands_refuse_a_bucket_that_lost_objects() {
             if code == 0 && args[0] == "check" {
                 let gaps = if loss == Loss::Entry(2) { 1 } else { 0 };
                 let told = "missing from slot 2 to slot 2, before the whole state at slot 3";
-                assert_eq!(
-                    done.stdout.matches(told).count(),
-                    gaps,
-                    "{loss:?}: {done:?}"
-                );
+                assert_eq!(done.count(told), gaps, "{loss:?}: {done:?}");
             }
             if code == 0 && args[0] == "promote" {
                 // The publisher gets the bucket as it was before the promotion.
@@ -298,6 +211,7 @@ fn commands_refuse_a_bucket_that_lost_objects() {
         if backup == 1 && loss != Loss::All {
             history.lose(loss);
             let refused = history
+                .log
                 .place
                 .ends(&copy, &["backup", &backup_file, "--from", url]);
             let (_, reached) = refused
@@ -313,7 +227,7 @@ fn commands_refuse_a_bucket_that_lost_objects() {
                 reached.trim(),
                 "--json",
             ];
-            let salvaged = history.place.ends(&copy, &salvage);
+            let salvaged = history.log.place.ends(&copy, &salvage);
             assert_eq!(salvaged.code, Some(0), "{loss:?}: {salvaged:?}");
             assert_eq!(
                 salvaged.json()["last_commit_at"],
@@ -329,8 +243,9 @@ fn commands_refuse_a_bucket_that_lost_objects() {
 
 /// A publisher starts over after a loss. Then checks, backups and all replicas succeed.
 fn starts_over(history: &History, origin: &Site, loss: Loss) {
-    let url = history.place.url.as_str();
+    let url = history.log.place.url.as_str();
     let done = history
+        .log
         .place
         .ends(origin, &["publish", url, "--once", "--start-over"]);
     assert_eq!(done.code, Some(0), "{loss:?}: {done:?}");
@@ -341,20 +256,20 @@ fn starts_over(history: &History, origin: &Site, loss: Loss) {
         &["check", "--from", url][..],
         &["backup", "again.redb", "--from", url],
     ] {
-        let mut command = history.place.with_credentials(origin.command(args));
+        let mut command = history.log.place.with_credentials(origin.command(args));
         command.current_dir(origin.folder());
         assert!(command.status().unwrap().success(), "{loss:?}: {args:?}");
     }
     let fresh = Site::new();
     assert_eq!(
-        follow(&history.place, &fresh.db()),
+        follow(&history.log.place, &fresh.db()),
         (LAST + 1, None),
         "{loss:?}: a new replica"
     );
     for slot in 1..=LAST {
-        let replica = history.replica_at(slot);
+        let replica = history.log.replica_at(slot);
         assert_eq!(
-            follow(&history.place, &replica.db()),
+            follow(&history.log.place, &replica.db()),
             (LAST + 1, None),
             "{loss:?}: a replica at slot {slot}"
         );
@@ -366,7 +281,7 @@ fn starts_over(history: &History, origin: &Site, loss: Loss) {
     }
     // The next start, with the next commit, needs no option any more.
     commit(origin, 50);
-    assert_eq!(history.place.once(origin), 1, "{loss:?}");
+    assert_eq!(history.log.place.once(origin), 1, "{loss:?}");
 }
 
 #[test]
@@ -386,7 +301,7 @@ fn replicas_notice_that_a_bucket_lost_objects() {
                 let file = if slot == 0 {
                     Site::new()
                 } else {
-                    history.replica_at(slot)
+                    history.log.replica_at(slot)
                 };
                 let before = if runs { Loss::Back(slot) } else { loss };
                 history.lose(if runs && slot == LAST {
@@ -395,7 +310,7 @@ fn replicas_notice_that_a_bucket_lost_objects() {
                     before
                 });
                 let what = format!("{loss:?}, at slot {slot}, runs {runs}");
-                let mut replica = match TestReplica::start(history.place.log(), &file.db()) {
+                let mut replica = match TestReplica::start(history.log.place.log(), &file.db()) {
                     Ok(replica) => replica,
                     Err(told) => {
                         let is_expected = slot == 0 || loss == Loss::All;
@@ -425,7 +340,7 @@ fn replicas_notice_that_a_bucket_lost_objects() {
                 assert_eq!(replica.poll(), (LAST, None), "{what}");
                 assert_eq!(
                     rows_of(&file.db()),
-                    rows_of(&history.replicas[&LAST]),
+                    rows_of(&history.log.replicas[&LAST]),
                     "{what}"
                 );
             }

@@ -359,56 +359,16 @@ fn temporary_and_lasting_faults_of_a_store_are_distinguished() {
     assert_eq!(s3.requests()[before..], ["GET feed/log/6"]);
 
     // Failures that last through all attempts.
-    let cases = [
-        (
-            "GET",
-            Fault::Status(503),
-            true,
-            "cannot be reached to read `log/1` (503",
-        ),
-        ("GET", Fault::HalfBody, true, "to read `log/1`"),
-        (
-            "PUT",
-            Fault::Code(500, "InternalError"),
-            true,
-            "cannot be reached to create `log/9` (500 InternalError",
-        ),
-        (
-            "GET",
-            Fault::Code(403, "AccessDenied"),
-            false,
-            "they permit s3:GetObject below the prefix and s3:ListBucket",
-        ),
-        (
-            "PUT",
-            Fault::Code(403, "AccessDenied"),
-            false,
-            "they permit s3:PutObject",
-        ),
-        (
-            "PUT",
-            Fault::Code(403, "RequestTimeTooSkewed"),
-            false,
-            "set its clock",
-        ),
-        (
-            "PUT",
-            Fault::Code(501, "NotImplemented"),
-            false,
-            "use a store that supports conditional puts",
-        ),
-        (
-            "GET",
-            Fault::Code(400, "AuthorizationHeaderMalformed"),
-            false,
-            "set AWS_REGION to the bucket's",
-        ),
-        (
-            "GET",
-            Fault::Code(404, "NoSuchBucket"),
-            false,
-            "there is no bucket `feed`",
-        ),
+    let cases = cases![
+        "GET", Fault::Status(503), true, "cannot be reached to read `log/1` (503";
+        "GET", Fault::HalfBody, true, "to read `log/1`";
+        "PUT", Fault::Code(500, "InternalError"), true, "cannot be reached to create `log/9` (500 InternalError";
+        "GET", Fault::Code(403, "AccessDenied"), false, "they permit s3:GetObject below the prefix and s3:ListBucket";
+        "PUT", Fault::Code(403, "AccessDenied"), false, "they permit s3:PutObject";
+        "PUT", Fault::Code(403, "RequestTimeTooSkewed"), false, "set its clock";
+        "PUT", Fault::Code(501, "NotImplemented"), false, "use a store that supports conditional puts";
+        "GET", Fault::Code(400, "AuthorizationHeaderMalformed"), false, "set AWS_REGION to the bucket's";
+        "GET", Fault::Code(404, "NoSuchBucket"), false, "there is no bucket `feed`";
     ];
     for (method, fault, is_transient, expected) in cases {
         s3.fail(method, "log/", fault, always);
@@ -436,55 +396,17 @@ fn wrong_bucket_settings_are_refused_with_a_remedy() {
             .chain(value.map(|value| (name.to_owned(), value.to_owned())))
             .collect::<Vec<_>>()
     };
-    let cases = [
-        (
-            "s3://other",
-            environment.clone(),
-            false,
-            "there is no bucket `other` (404 NoSuchBucket",
-        ),
-        (
-            "s3://feed",
-            with("AWS_SECRET_ACCESS_KEY", Some("wrong")),
-            false,
-            "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY",
-        ),
-        (
-            "s3://feed",
-            with("AWS_ACCESS_KEY_ID", Some("wrong")),
-            false,
-            "check AWS_ACCESS_KEY_ID",
-        ),
-        (
-            "s3://feed",
-            with("AWS_SECRET_ACCESS_KEY", None),
-            false,
-            "s3://feed cannot be used: ",
-        ),
-        (
-            "s3://feed",
-            with("AWS_ALLOW_HTTP", None),
-            false,
-            "needs AWS_ALLOW_HTTP=true",
-        ),
-        (
-            "s3://feed",
-            with("AWS_CONDITIONAL_PUT", Some("disabled")),
-            false,
-            "leave AWS_CONDITIONAL_PUT unset",
-        ),
-        (
-            "s3://feed",
-            with("AWS_ENDPOINT_URL", Some("http://127.0.0.1:1")),
-            true,
-            "check the network and the endpoint (AWS_ENDPOINT_URL",
-        ),
-        (
-            "az://feed",
-            Vec::new(),
-            false,
-            "check AZURE_STORAGE_ACCOUNT_NAME",
-        ),
+    let cases = cases![
+        "s3://other", environment.clone(), false, "there is no bucket `other` (404 NoSuchBucket";
+        "s3://feed", with("AWS_SECRET_ACCESS_KEY", Some("wrong")), false,
+            "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY";
+        "s3://feed", with("AWS_ACCESS_KEY_ID", Some("wrong")), false, "check AWS_ACCESS_KEY_ID";
+        "s3://feed", with("AWS_SECRET_ACCESS_KEY", None), false, "s3://feed cannot be used: ";
+        "s3://feed", with("AWS_ALLOW_HTTP", None), false, "needs AWS_ALLOW_HTTP=true";
+        "s3://feed", with("AWS_CONDITIONAL_PUT", Some("disabled")), false, "leave AWS_CONDITIONAL_PUT unset";
+        "s3://feed", with("AWS_ENDPOINT_URL", Some("http://127.0.0.1:1")), true,
+            "check the network and the endpoint (AWS_ENDPOINT_URL";
+        "az://feed", Vec::new(), false, "check AZURE_STORAGE_ACCOUNT_NAME";
     ];
     for (url, environment, is_transient, expected) in cases {
         let tried = open(url, None, &environment).and_then(|bucket| bucket.probe(PROBE));

@@ -7,30 +7,16 @@ use super::client::Client;
 use super::site::{STATUSES, Server, Site, wait_for};
 
 /// Every kind of answer.
-const TARGETS: &[&str] = &[
-    "/v1/conferences",
-    "/v1/conferences?limit=7",
-    "/v1/conferences?year=2026",
-    "/v1/conferences?country=Japan&therapy_area=Oncology",
-    "/v1/conferences?q=meeting%201",
-    "/v1/conferences?updated_since=2020-01-01&limit=500",
-    "/v1/conferences/1",
-    "/v1/conferences/2",
-    "/v1/conferences/6",
-    "/v1/conferences/999",
-    "/v1/conferences/changes?updated_since=2020-01-01",
-    "/v1/conferences/changes?updated_since=2020-01-01&limit=20",
-    "/v1/conferences/changes",
-    "/v1/journals",
-    "/v1/journals/1",
-    "/v1/journals/changes?updated_since=2020-01-01",
-    "/v1/reference/therapy-areas",
-    "/v1/reference/tags?dataset=conferences",
-    "/v1/reference/organizations?dataset=conferences",
-    "/v1/exports/conferences",
-    "/v1/exports/journals",
-    "/v1/exports/conferences?format=csv",
-    "/v1/exports/journals?format=csv",
+const TARGETS: &[&str] = &words![
+    "/v1/conferences" "/v1/conferences?limit=7" "/v1/conferences?year=2026"
+    "/v1/conferences?country=Japan&therapy_area=Oncology" "/v1/conferences?q=meeting%201"
+    "/v1/conferences?updated_since=2020-01-01&limit=500" "/v1/conferences/1" "/v1/conferences/2"
+    "/v1/conferences/6" "/v1/conferences/999" "/v1/conferences/changes?updated_since=2020-01-01"
+    "/v1/conferences/changes?updated_since=2020-01-01&limit=20" "/v1/conferences/changes" "/v1/journals"
+    "/v1/journals/1" "/v1/journals/changes?updated_since=2020-01-01" "/v1/reference/therapy-areas"
+    "/v1/reference/tags?dataset=conferences" "/v1/reference/organizations?dataset=conferences"
+    "/v1/exports/conferences" "/v1/exports/journals" "/v1/exports/conferences?format=csv"
+    "/v1/exports/journals?format=csv"
 ];
 
 /// Options of a server without caches.
@@ -78,21 +64,12 @@ fn build() -> (Site, Vec<(&'static str, String)>) {
         )
     };
     site.import("journals.jsonl", (1..=30).map(journal).collect::<String>());
-    let licenses = [
-        ("all", "--dataset conferences --dataset journals"),
-        (
-            "oncology",
-            "--dataset conferences --dataset journals --therapy-area Oncology",
-        ),
-        (
-            "twin",
-            "--dataset conferences --dataset journals --therapy-area Oncology",
-        ),
-        (
-            "cardiology",
-            "--dataset conferences --therapy-area Cardiology",
-        ),
-        ("papers", "--dataset journals"),
+    let licenses = cases![
+        "all", "--dataset conferences --dataset journals";
+        "oncology", "--dataset conferences --dataset journals --therapy-area Oncology";
+        "twin", "--dataset conferences --dataset journals --therapy-area Oncology";
+        "cardiology", "--dataset conferences --therapy-area Cardiology";
+        "papers", "--dataset journals";
     ];
     let keys = licenses.map(|(name, scope)| {
         site.license(name, scope);

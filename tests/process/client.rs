@@ -56,15 +56,9 @@ impl Answer {
     /// The parts of the answer that are equal at different servers: status, tags and counts, and the content without
     /// the clock, the request's id and the server's port.
     pub fn comparable(&self) -> (u16, Vec<String>, Vec<u8>) {
-        let headers = [
-            "content-type",
-            "etag",
-            "x-record-count",
-            "x-records-digest",
-            "x-sync-token",
-            "retry-after",
-            "vary",
-            "cache-control",
+        let headers = words![
+            "content-type" "etag" "x-record-count" "x-records-digest" "x-sync-token" "retry-after" "vary"
+            "cache-control"
         ];
         let headers = headers
             .map(|name| format!("{name}: {}", self.header(name).unwrap_or("-")))
@@ -173,6 +167,12 @@ impl Client {
     pub fn get(&mut self, target: &str) -> Answer {
         self.try_get(target)
             .unwrap_or_else(|error| panic!("GET {target}: {error}"))
+    }
+
+    /// The sync token of the export of a dataset.
+    pub fn token(&mut self, dataset: &str) -> String {
+        let export = self.get(&format!("/v1/exports/{dataset}"));
+        export.header("x-sync-token").expect("a token").to_owned()
     }
 
     /// Requests a path and query, over the open connection if it is still open.

@@ -198,16 +198,11 @@ fn a_late_clock_is_asked_about_on_a_terminal() {
         "500 days after the last commit, which is of {committed}. If it is ahead, later commits get no earlier time. Is the clock right? [y/N]"
     );
     // (the command, the answer, the code, a part of what is shown)
-    let cases = [
-        ("import new".to_owned(), "n\n", 1, "nothing was changed"),
-        (format!("key revoke {id}"), "\n", 1, "nothing was changed"),
-        (
-            "license set b --dataset journals".to_owned(),
-            "no\n",
-            1,
-            "nothing was changed",
-        ),
-        ("key create --license acme".to_owned(), "y\n", 0, "mfk_"),
+    let cases = cases![
+        "import new".to_owned(), "n\n", 1, "nothing was changed";
+        format!("key revoke {id}"), "\n", 1, "nothing was changed";
+        "license set b --dataset journals".to_owned(), "no\n", 1, "nothing was changed";
+        "key create --license acme".to_owned(), "y\n", 0, "mfk_";
     ];
     for (line, answer, code, shown) in cases {
         let inner = command_at(&site, &clock, 500, &line);

@@ -10,12 +10,9 @@ use super::site::{SOON, Server, Site, wait_until};
 use medfeed::model::time::{now, parse_time};
 
 /// The folders in which distributions install the library, for programs with several threads.
-const FOLDERS: [&str; 5] = [
-    "/usr/lib/x86_64-linux-gnu/faketime",
-    "/usr/lib/aarch64-linux-gnu/faketime",
-    "/usr/lib64/faketime",
-    "/usr/lib/faketime",
-    "/usr/local/lib/faketime",
+const FOLDERS: [&str; 5] = words![
+    "/usr/lib/x86_64-linux-gnu/faketime" "/usr/lib/aarch64-linux-gnu/faketime" "/usr/lib64/faketime"
+    "/usr/lib/faketime" "/usr/local/lib/faketime"
 ];
 
 /// The maximum difference between a shown time and the expected one, in seconds. A busy machine takes time to answer.
@@ -62,11 +59,8 @@ impl Clock {
             .env("FAKETIME_TIMESTAMP_FILE", &self.file);
         // The file is read at each use of the clock. Clocks that count from the start, and the times of files, stay
         // right.
-        for name in [
-            "FAKETIME_NO_CACHE",
-            "FAKETIME_DONT_FAKE_MONOTONIC",
-            "DONT_FAKE_MONOTONIC",
-            "NO_FAKE_STAT",
+        for name in words![
+            "FAKETIME_NO_CACHE" "FAKETIME_DONT_FAKE_MONOTONIC" "DONT_FAKE_MONOTONIC" "NO_FAKE_STAT"
         ] {
             command.env(name, "1");
         }

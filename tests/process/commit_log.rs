@@ -38,28 +38,11 @@ fn an_import_logs_what_it_changed() {
     );
     // (the arguments, the counts of conferences, journals and tags, a line of the text)
     let none = counts(0, 0, 0, 0);
-    let cases = [
-        (
-            "first --create",
-            counts(3, 0, 0, 0),
-            counts(1, 0, 0, 0),
-            counts(1, 0, 0, 0),
-            "conferences: 3 added, 0 changed, 0 removed",
-        ),
-        (
-            "second",
-            counts(2, 1, 1, 1),
-            none.clone(),
-            none.clone(),
-            "conferences: 2 added, 1 changed, 1 removed",
-        ),
-        (
-            "third",
-            counts(0, 4, 0, 0),
-            none.clone(),
-            counts(0, 1, 0, 0),
-            "tags: 0 added, 1 changed, 0 removed",
-        ),
+    let cases = cases![
+        "first --create", counts(3, 0, 0, 0), counts(1, 0, 0, 0), counts(1, 0, 0, 0),
+            "conferences: 3 added, 0 changed, 0 removed";
+        "second", counts(2, 1, 1, 1), none.clone(), none.clone(), "conferences: 2 added, 1 changed, 1 removed";
+        "third", counts(0, 4, 0, 0), none.clone(), counts(0, 1, 0, 0), "tags: 0 added, 1 changed, 0 removed";
     ];
     for (line, conferences, journals, tags, text) in cases {
         let told = site.json(["import"].into_iter().chain(line.split(' ')));
@@ -107,15 +90,12 @@ fn a_note_is_logged_with_its_commit() {
         long.as_str(),
     ];
     // (the command, whether it commits)
-    let commands = [
-        ("import new.jsonl --dataset conferences", true),
-        ("import new.jsonl --dataset conferences", false),
-        (
-            "license set acme --dataset conferences --dataset journals",
-            true,
-        ),
-        ("license set acme --dataset conferences --dry-run", false),
-        ("restore backup.redb --yes", true),
+    let commands = cases![
+        "import new.jsonl --dataset conferences", true;
+        "import new.jsonl --dataset conferences", false;
+        "license set acme --dataset conferences --dataset journals", true;
+        "license set acme --dataset conferences --dry-run", false;
+        "restore backup.redb --yes", true;
     ];
     for note in notes {
         for (line, is_committed) in commands {

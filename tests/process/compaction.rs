@@ -14,11 +14,7 @@ fn a_compaction_changes_nothing_but_the_size() {
     let key = site.open_key();
     let server = site.serve();
     let mut client = server.client(&key);
-    let old = client
-        .get("/v1/exports/conferences")
-        .header("x-sync-token")
-        .unwrap()
-        .to_owned();
+    let old = client.token("conferences");
     let page = client.get("/v1/conferences?limit=5").json();
     let cursor = page["next_cursor"].as_str().expect("a cursor").to_owned();
     site.import("conferences.jsonl", conferences_of_version(400, 6));

@@ -12,21 +12,11 @@ fn page(client: &mut Client, target: &str) -> String {
 fn a_contact_is_shown_where_readers_look() {
     let site = Site::with(3);
     // The variable, its URL and text in HTML, and the member of the OpenAPI document.
-    let cases = [
-        (
-            "feed+help@data.example",
-            "mailto:feed+help@data.example",
-            "feed+help@data.example",
-            "/info/contact/email",
-            "feed+help@data.example",
-        ),
-        (
-            "https://data.example/a&b",
-            "https://data.example/a&amp;b",
-            "https://data.example/a&amp;b",
-            "/info/contact/url",
-            "https://data.example/a&b",
-        ),
+    let cases = cases![
+        "feed+help@data.example", "mailto:feed+help@data.example", "feed+help@data.example",
+            "/info/contact/email", "feed+help@data.example";
+        "https://data.example/a&b", "https://data.example/a&amp;b", "https://data.example/a&amp;b",
+            "/info/contact/url", "https://data.example/a&b";
     ];
     for (contact, url, text, member, value) in cases {
         let mut command = site.serve_command("");
@@ -34,12 +24,7 @@ fn a_contact_is_shown_where_readers_look() {
         let server = site.start(command);
         let mut client = Client::new(server.address, None).with_header("accept", "text/html");
         let link = format!("<a href=\"{url}\">Contact: {text}</a>");
-        for target in [
-            "/docs",
-            "/docs/errors",
-            "/docs/errors/rate_limited",
-            "/nowhere",
-        ] {
+        for target in words!["/docs" "/docs/errors" "/docs/errors/rate_limited" "/nowhere"] {
             let page = page(&mut client, target);
             assert!(
                 page.contains(&link) && !page.contains("{{contact"),

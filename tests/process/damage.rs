@@ -15,24 +15,14 @@ use crate::properties::variable;
 const CASES: u64 = 12;
 const RECORDS: u64 = 260;
 
-const TARGETS: [&str; 17] = [
-    "/v1/status",
-    "/v1/conferences?limit=200",
-    "/v1/conferences?limit=200&updated_since=2020-01-01",
-    "/v1/conferences?year=2026&limit=200",
-    "/v1/conferences?country=Japan&limit=200",
-    "/v1/conferences?q=conference%203&limit=200",
-    "/v1/conferences/changes?updated_since=2020-01-01&limit=1000",
-    "/v1/conferences/changes?updated_since=2020-01-01&limit=40",
-    "/v1/conferences/1",
-    "/v1/conferences/129",
-    "/v1/conferences/260",
-    "/v1/exports/conferences",
-    "/v1/exports/conferences?format=csv",
-    "/v1/reference/therapy-areas",
-    "/v1/reference/organizations?dataset=conferences",
-    "/v1/journals?limit=200",
-    "/v1/journals/changes?updated_since=2020-01-01",
+const TARGETS: [&str; 17] = words![
+    "/v1/status" "/v1/conferences?limit=200" "/v1/conferences?limit=200&updated_since=2020-01-01"
+    "/v1/conferences?year=2026&limit=200" "/v1/conferences?country=Japan&limit=200"
+    "/v1/conferences?q=conference%203&limit=200" "/v1/conferences/changes?updated_since=2020-01-01&limit=1000"
+    "/v1/conferences/changes?updated_since=2020-01-01&limit=40" "/v1/conferences/1" "/v1/conferences/129"
+    "/v1/conferences/260" "/v1/exports/conferences" "/v1/exports/conferences?format=csv"
+    "/v1/reference/therapy-areas" "/v1/reference/organizations?dataset=conferences" "/v1/journals?limit=200"
+    "/v1/journals/changes?updated_since=2020-01-01"
 ];
 
 /// A database with every kind of row, and two keys of different licenses.

@@ -70,13 +70,9 @@ fn every_variable_is_one_of_the_program() {
         .map(|command| site.run(["help", command]).stdout)
         .concat();
     let mut found = 0;
-    for name in [
-        "Dockerfile",
-        "compose.yaml",
-        "compose.replicas.yaml",
-        "medfeed.service",
-        "medfeed-publish.service",
-        "medfeed-backup.service",
+    for name in words![
+        "Dockerfile" "compose.yaml" "compose.replicas.yaml" "medfeed.service" "medfeed-publish.service"
+        "medfeed-backup.service"
     ] {
         let text = read(name);
         let words = text.split(|letter: char| !(letter.is_ascii_uppercase() || letter == '_'));
@@ -160,14 +156,7 @@ fn composed_replicas_follow_the_composed_publisher() {
         .collect();
     assert_eq!(
         asked,
-        [
-            "replica-1",
-            "replica-2",
-            "replica-2",
-            "replica-1",
-            "replica-1",
-            "replica-2"
-        ]
+        words!["replica-1" "replica-2" "replica-2" "replica-1" "replica-1" "replica-2"]
     );
     for name in asked {
         assert!(
@@ -202,11 +191,7 @@ fn composed_replicas_follow_the_composed_publisher() {
 
 #[test]
 fn the_units_hide_no_file_that_the_program_reads() {
-    for unit in [
-        "medfeed.service",
-        "medfeed-publish.service",
-        "medfeed-backup.service",
-    ] {
+    for unit in words!["medfeed.service" "medfeed-publish.service" "medfeed-backup.service"] {
         assert!(read(unit).contains("\nProcSubset=pid\n"), "{unit}");
     }
     let sources: String = all_sources().into_values().collect();
@@ -302,11 +287,7 @@ fn the_nightly_backup_keeps_seven_checked_copies() {
 #[test]
 fn every_unit_is_in_the_package() {
     let package = manuals::read("Cargo.toml");
-    for unit in [
-        "medfeed-publish.service",
-        "medfeed-backup.service",
-        "medfeed-backup.timer",
-    ] {
+    for unit in words!["medfeed-publish.service" "medfeed-backup.service" "medfeed-backup.timer"] {
         let asset = format!("[\"deploy/{unit}\", \"usr/lib/systemd/system/\", \"644\"]");
         assert!(package.contains(&asset), "{unit}");
     }

@@ -487,38 +487,25 @@ const TABLES: &[Shape] = &[
 
 /// Lists that no recipe can read as they are: the kind, the content, and the parts of the draft that say so.
 #[rustfmt::skip]
-const LOUD: &[(&str, &str, &[&str])] = &[
+const LOUD: &[(&str, &str, &[&str])] = &cases![
     // A table of an encyclopedia, whose rows have no name.
-    (
-        "conferences",
-        "Edition,Date,Location,Venue\n12th,\"July 5–9, 2026\",\"Vienna, Austria\",Messe\n",
-        &["# No column is read as `name`, so no row can be new", "list.csv:2: name: is required", "\"Edition\",    # 1 cell, such as `12th`; not read as `year`"],
-    ),
+    "conferences", "Edition,Date,Location,Venue\n12th,\"July 5–9, 2026\",\"Vienna, Austria\",Messe\n",
+        &["# No column is read as `name`, so no row can be new", "list.csv:2: name: is required", "\"Edition\",    # 1 cell, such as `12th`; not read as `year`"];
     // A table of texts without known names: the first row may be a record.
-    (
-        "journals",
-        "Alpha Journal of Lungs,Alpha J Lungs\nBeta Archives,Beta Arch\nGamma Letters,Gamma Lett\n",
-        &["# No column is read as `name`", "header_rows = 0    # the first row looks like those below", "\"=A\",    # 3 cells, such as `Alpha Journal of Lungs`"],
-    ),
+    "journals", "Alpha Journal of Lungs,Alpha J Lungs\nBeta Archives,Beta Arch\nGamma Letters,Gamma Lett\n",
+        &["# No column is read as `name`", "header_rows = 0    # the first row looks like those below", "\"=A\",    # 3 cells, such as `Alpha Journal of Lungs`"];
     // A row without a name is no header, and a row of its own.
-    (
-        "conferences",
+    "conferences",
         "Event;Start;City\n;2026-01-15;Graz\nHeart Days;2026-02-15;Wien\nLung Days;2026-03-15;Linz\n",
-        &["would refuse the import:\n#   list.csv:2: name: is required", "\"Start\" = [\"start_date\", \"year\"]", "\"City\" = \"city\""],
-    ),
+        &["would refuse the import:\n#   list.csv:2: name: is required", "\"Start\" = [\"start_date\", \"year\"]", "\"City\" = \"city\""];
     // Numbers and dates with two meanings.
-    (
-        "journals",
-        "Journal,SJR\nHeart A,\"1,234\"\nHeart B,\"2,345\"\n",
-        &["# decimal =     # write \"comma\" or \"point\": 2 cells, such as `1,234`, may mean both", "may be 1234 or 1.234"],
-    ),
-    (
-        "conferences",
-        "Event,Start\nHeart Days,3/4/2026\nLung Days,5/6/2026\n",
-        &["# dates =     # write \"dmy\" or \"mdy\": 2 cells, such as `3/4/2026`, may mean both"],
-    ),
+    "journals", "Journal,SJR\nHeart A,\"1,234\"\nHeart B,\"2,345\"\n",
+        &["# decimal =     # write \"comma\" or \"point\": 2 cells, such as `1,234`, may mean both", "may be 1234 or 1.234"];
+    "conferences", "Event,Start\nHeart Days,3/4/2026\nLung Days,5/6/2026\n",
+        &["# dates =     # write \"dmy\" or \"mdy\": 2 cells, such as `3/4/2026`, may mean both"];
     // Faults below the rows from which the draft is made are counted, too.
-    ("journals", "Journal,ISSN\nHeart A,0028-4793\n,1533-4406\n", &["The whole file has 2 rows. Filled: name 1, issn_print 2.", "list.csv:3: name: is required"]),
+    "journals", "Journal,ISSN\nHeart A,0028-4793\n,1533-4406\n",
+        &["The whole file has 2 rows. Filled: name 1, issn_print 2.", "list.csv:3: name: is required"];
 ];
 
 #[test]

@@ -154,19 +154,13 @@ fn a_failure_is_one_line_and_changes_nothing() {
     let changed = |name, value| vec![export().without(name).with(name, value)];
     let body = r#"{"type":"http://x/errors/invalid_api_key","status":401,"detail":"No such key.","request_id":"r"}"#;
     let (page, gone) = (Reply::new(200, "<html>"), Reply::new(410, "{}"));
-    let cases = [
-        (
-            changed("x-record-count", "2"),
-            "the export holds 1 records instead of 2",
-        ),
-        (
-            changed("x-records-digest", "sha-256=:AAAA:"),
-            "was changed on its way",
-        ),
-        (vec![page.clone()], "check the URL"),
-        (vec![Reply::new(401, body)], "401 No such key. (request r)"),
-        (vec![gone.clone(), page], "check the URL"),
-        (vec![gone.clone(), gone], "check the URL"),
+    let cases = cases![
+        changed("x-record-count", "2"), "the export holds 1 records instead of 2";
+        changed("x-records-digest", "sha-256=:AAAA:"), "was changed on its way";
+        vec![page.clone()], "check the URL";
+        vec![Reply::new(401, body)], "401 No such key. (request r)";
+        vec![gone.clone(), page], "check the URL";
+        vec![gone.clone(), gone], "check the URL";
     ];
     for follower in installed() {
         let site = Site::new();
@@ -213,17 +207,13 @@ fn what_a_service_says_does_not_control_the_terminal() {
         )
     };
     // (the detail as JSON, as Python shows it, as the shell shows it)
-    let cases = [
-        ("red \\u001b[31m", r"red \x1b[31m", "red %1B[31m"),
-        (
-            "title \\u009d0;x\\u0007",
-            r"title \x9d0;x\x07",
-            "title %C2%9D0;x%07",
-        ),
-        ("back\\bwards\\r", r"back\x08wards\r", "back%08wards%0D"),
-        ("two\\nlines", r"two\nlines", "two%0Alines"),
-        ("mirrored \\u202e", r"mirrored \u202e", "mirrored %E2%80%AE"),
-        ("déjà vu 東京", "déjà vu 東京", "déjà vu 東京"),
+    let cases = cases![
+        "red \\u001b[31m", r"red \x1b[31m", "red %1B[31m";
+        "title \\u009d0;x\\u0007", r"title \x9d0;x\x07", "title %C2%9D0;x%07";
+        "back\\bwards\\r", r"back\x08wards\r", "back%08wards%0D";
+        "two\\nlines", r"two\nlines", "two%0Alines";
+        "mirrored \\u202e", r"mirrored \u202e", "mirrored %E2%80%AE";
+        "déjà vu 東京", "déjà vu 東京", "déjà vu 東京";
     ];
     for follower in installed() {
         for (detail, by_python, by_shell) in cases {
@@ -354,13 +344,7 @@ fn a_file_with_other_tables_is_not_written() {
     )
     .unwrap();
     let done = copy.run("conferences");
-    assert!(
-        done.code == Some(1)
-            && done
-                .stderr
-                .contains("holds other tables; give another file"),
-        "{done:?}"
-    );
+    done.assert_told(1, "holds other tables; give another file");
     assert_eq!(copy.records(), ["own"]);
 }
 

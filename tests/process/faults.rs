@@ -186,11 +186,7 @@ fn a_damaged_row_fails_only_the_answers_that_need_it() {
     }
     let fresh = site.serve_with("--log info");
     let mut client = fresh.client(&key);
-    for target in [
-        "/v1/conferences/7",
-        "/v1/conferences",
-        "/v1/exports/conferences",
-    ] {
+    for target in words!["/v1/conferences/7" "/v1/conferences" "/v1/exports/conferences"] {
         let answer = client.get(target);
         assert_eq!(
             (answer.status, answer.problem().as_str()),

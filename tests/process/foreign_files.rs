@@ -152,28 +152,16 @@ fn other_files_are_refused() {
     let made = Site::with(500);
     let (other, whole) = (of_another_program(), fs::read(made.db()).unwrap());
     let foreign = "is not a medfeed database";
-    let cases: [(&str, &[u8], &str); 9] = [
-        ("empty", b"", foreign),
-        ("text", b"id,name\n1,A\n", foreign),
-        ("zeros", &[0; 65_536], foreign),
-        (
-            "the first bytes of a database",
-            b"redb\x1A\x0A\xA9\x0D\x0A",
-            foreign,
-        ),
-        (
-            "SQLite",
-            b"SQLite format 3\0................................................................",
-            foreign,
-        ),
-        (
-            "another program's",
-            &other,
-            "is a redb file of another program",
-        ),
-        ("a half", &whole[..whole.len() / 2], "cut short"),
-        ("a third", &whole[..whole.len() / 3], FILE),
-        ("a 100th", &whole[..whole.len() / 100], FILE),
+    let cases: [(&str, &[u8], &str); 9] = cases![
+        "empty", b"", foreign;
+        "text", b"id,name\n1,A\n", foreign;
+        "zeros", &[0; 65_536], foreign;
+        "the first bytes of a database", b"redb\x1A\x0A\xA9\x0D\x0A", foreign;
+        "SQLite", b"SQLite format 3\0................................................................", foreign;
+        "another program's", &other, "is a redb file of another program";
+        "a half", &whole[..whole.len() / 2], "cut short";
+        "a third", &whole[..whole.len() / 3], FILE;
+        "a 100th", &whole[..whole.len() / 100], FILE;
     ];
     for (what, content, expected) in cases {
         let site = Site::new();

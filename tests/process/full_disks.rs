@@ -13,16 +13,7 @@ use crate::harness::counted;
 const COMMANDS: [&[&str]; 7] = [
     &["import", "conferences.jsonl", "--create"],
     &["key", "create", "--license", "all"],
-    &[
-        "license",
-        "set",
-        "all",
-        "--yes",
-        "--dataset",
-        "conferences",
-        "--year",
-        "2026",
-    ],
+    &words!["license" "set" "all" "--yes" "--dataset" "conferences" "--year" "2026"],
     &["compact"],
     &["backup", "full.redb"],
     &["export", "out"],

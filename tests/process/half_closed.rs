@@ -34,12 +34,8 @@ fn a_half_closed_connection_is_answered() {
     let (server, mut admin) = serve_watched(&site, &[]);
     let client = server.client(&key);
     let begun = Instant::now();
-    for target in [
-        "/v1/status",
-        "/",
-        "/v1/conferences/7",
-        "/v1/conferences?q=conf&limit=500",
-        "/v1/exports/conferences",
+    for target in words![
+        "/v1/status" "/" "/v1/conferences/7" "/v1/conferences?q=conf&limit=500" "/v1/exports/conferences"
     ] {
         for turn in ["built", "in memory"] {
             let answer = ask_and_close(&server, &client.request(target));
@@ -93,12 +89,7 @@ fn a_half_closed_connection_is_answered() {
 fn closing_the_sending_half_ends_a_wait() {
     let (site, key) = Site::open(3);
     let (server, mut admin) = serve_watched(&site, &[]);
-    let token = server
-        .client(&key)
-        .get("/v1/exports/conferences")
-        .header("x-sync-token")
-        .unwrap()
-        .to_owned();
+    let token = server.client(&key).token("conferences");
     let request = server
         .client(&key)
         .request(&format!("/v1/conferences/changes?since={token}&wait=60"));

@@ -91,16 +91,12 @@ fn health_accepts_only_the_servers_own_certificate() {
     }
     let server = site.serve_with("--tls-cert own.pem --tls-key own-key.pem");
     let address = server.address.to_string();
-    let cases = [
-        (Some("own.pem"), 0, "ok"),
-        (Some("other.pem"), 1, "the server has another one"),
-        (Some("own-key.pem"), 1, "must hold the certificate"),
-        (Some("none.pem"), 1, "none.pem"),
-        (
-            None,
-            1,
-            "the server there speaks HTTPS; name its certificate with --tls-cert FILE",
-        ),
+    let cases = cases![
+        Some("own.pem"), 0, "ok";
+        Some("other.pem"), 1, "the server has another one";
+        Some("own-key.pem"), 1, "must hold the certificate";
+        Some("none.pem"), 1, "none.pem";
+        None, 1, "the server there speaks HTTPS; name its certificate with --tls-cert FILE";
     ];
     for (certificate, code, piece) in cases {
         let certificate = certificate.map(|file| ["--tls-cert", file]);

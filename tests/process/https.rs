@@ -201,25 +201,11 @@ fn answers_to_malformed_requests_require_https_too() {
     };
     assert!(told.is_some());
     let long = "a".repeat(20_000);
-    let cases = [
-        (
-            "garbage",
-            "\u{1}\u{2} nonsense\r\n\r\n".to_owned(),
-            400,
-            "not valid HTTP/1.1",
-        ),
-        (
-            "a long header",
-            format!("GET /v1/status HTTP/1.1\r\nhost: {long}\r\n\r\n"),
-            431,
-            "headers are too large or too many",
-        ),
-        (
-            "a body",
-            "GET /v1/status HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}".to_owned(),
-            400,
-            "body",
-        ),
+    let cases = cases![
+        "garbage", "\u{1}\u{2} nonsense\r\n\r\n".to_owned(), 400, "not valid HTTP/1.1";
+        "a long header", format!("GET /v1/status HTTP/1.1\r\nhost: {long}\r\n\r\n"), 431,
+            "headers are too large or too many";
+        "a body", "GET /v1/status HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}".to_owned(), 400, "body";
     ];
     for version in [&version::TLS12, &version::TLS13] {
         for (what, request, status, detail) in &cases {
@@ -302,30 +288,15 @@ fn a_broken_pair_leaves_the_old_one_in_use() {
     let site = site_with(&first);
     let server = site.serve_with(FILES);
     let (certificate, key) = (Some(first.certificate.as_str()), Some(first.key.as_str()));
-    let cases = [
-        (
-            "a broken certificate",
-            Some("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"),
-            key,
-            "cert.pem: ",
-        ),
-        (
-            "half a certificate",
-            Some(&first.certificate[..80]),
-            key,
-            "cert.pem: ",
-        ),
-        ("an empty certificate", Some(""), key, "cert.pem: "),
-        ("a key for a certificate", key, key, "cert.pem: "),
-        ("no certificate file", None, key, "cert.pem: "),
-        (
-            "another's key",
-            certificate,
-            Some(other.key.as_str()),
-            "cert.pem and the key key.pem",
-        ),
-        ("an empty key", certificate, Some(""), "key.pem: "),
-        ("no key file", certificate, None, "key.pem: "),
+    let cases = cases![
+        "a broken certificate", Some("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"), key, "cert.pem: ";
+        "half a certificate", Some(&first.certificate[..80]), key, "cert.pem: ";
+        "an empty certificate", Some(""), key, "cert.pem: ";
+        "a key for a certificate", key, key, "cert.pem: ";
+        "no certificate file", None, key, "cert.pem: ";
+        "another's key", certificate, Some(other.key.as_str()), "cert.pem and the key key.pem";
+        "an empty key", certificate, Some(""), "key.pem: ";
+        "no key file", certificate, None, "key.pem: ";
     ];
     let complaint = "the old pair stays in use";
     for (case, certificate, key, named) in cases {
@@ -363,26 +334,15 @@ fn a_broken_pair_leaves_the_old_one_in_use() {
 fn metrics_show_the_end_of_the_certificate_and_failed_reloads() {
     let authority = Authority::new();
     // The years, the piece of a warning, and the end in seconds since 1970.
-    let cases = [
-        ((1975, 2040), "", 2_208_988_800.0),
-        (
-            (1975, 2001),
-            "expired at 2001-01-01T00:00:00Z; callers will reject it",
-            978_307_200.0,
-        ),
-        (
-            (2090, 2100),
-            "valid only from 2090-01-01T00:00:00Z on",
-            4_102_444_800.0,
-        ),
+    let cases = cases![
+        (1975, 2040), "", 2_208_988_800.0;
+        (1975, 2001), "expired at 2001-01-01T00:00:00Z; callers will reject it", 978_307_200.0;
+        (2090, 2100), "valid only from 2090-01-01T00:00:00Z on", 4_102_444_800.0;
     ];
     for ((from, until), warning, end) in cases {
         let site = site_with(&authority.pair_for_years(from, until));
         let (server, mut admin) = serve_watched(&site, &FILES.split(' ').collect::<Vec<_>>());
-        let names = [
-            "tls_certificate_expires_timestamp_seconds",
-            "tls_reload_failed",
-        ];
+        let names = words!["tls_certificate_expires_timestamp_seconds" "tls_reload_failed"];
         let seen = |admin: &mut Client| names.map(|name| scrape(admin)[&format!("medfeed_{name}")]);
         assert_eq!(seen(&mut admin), [end, 0.0], "{from}");
         let warnings = || {
@@ -515,65 +475,27 @@ fn wrong_certificate_files_are_refused_at_the_start() {
     site.write("p521.crt", P_521_CERTIFICATE);
     site.write("second.pem", format!("{root}{own}"));
     site.write("third.pem", format!("{root}{}{own}", other.certificate));
-    let cases = [
-        ("missing.pem", "key.pem", "missing.pem: "),
-        (
-            "empty.pem",
-            "key.pem",
-            "empty.pem: it contains no certificate",
-        ),
-        (
-            "text.pem",
-            "key.pem",
-            "text.pem: it contains no certificate",
-        ),
-        ("key.pem", "key.pem", "key.pem: it contains no certificate"),
-        ("cert.pem", "missing.pem", "missing.pem: "),
-        ("cert.pem", "empty.pem", "empty.pem: "),
-        ("cert.pem", "cert.pem", "cert.pem: "),
-        (
-            "cert.pem",
-            "other.pem",
-            "the certificate cert.pem and the key other.pem cannot be used together: keys may not be consistent",
-        ),
-        ("cert.pem", ".", ".: "),
-        (
-            "marked.pem",
-            "key.pem",
-            "marked.pem: it contains a byte-order mark (BOM)",
-        ),
-        (
-            "joined.pem",
-            "key.pem",
-            "joined.pem: it contains a byte-order mark (BOM)",
-        ),
-        (
-            "utf16.pem",
-            "key.pem",
-            "utf16.pem: it contains a byte-order mark (BOM)",
-        ),
-        (
-            "cert.pem",
-            "marked_key.pem",
-            "marked_key.pem: it contains a byte-order mark (BOM)",
-        ),
-        ("cert.pem", "pkcs8.pem", "pkcs8.pem: the key is encrypted"),
-        ("cert.pem", "sec1.pem", "sec1.pem: the key is encrypted"),
-        (
-            "p521.crt",
-            "p521.pem",
-            "ECDSA on P-256 and P-384 (not P-521)",
-        ),
-        (
-            "second.pem",
-            "key.pem",
-            "the key belongs to certificate 2 of the file, not to the first one; the order must be",
-        ),
-        (
-            "third.pem",
-            "key.pem",
-            "the key belongs to certificate 3 of the file",
-        ),
+    let cases = cases![
+        "missing.pem", "key.pem", "missing.pem: ";
+        "empty.pem", "key.pem", "empty.pem: it contains no certificate";
+        "text.pem", "key.pem", "text.pem: it contains no certificate";
+        "key.pem", "key.pem", "key.pem: it contains no certificate";
+        "cert.pem", "missing.pem", "missing.pem: ";
+        "cert.pem", "empty.pem", "empty.pem: ";
+        "cert.pem", "cert.pem", "cert.pem: ";
+        "cert.pem", "other.pem",
+            "the certificate cert.pem and the key other.pem cannot be used together: keys may not be consistent";
+        "cert.pem", ".", ".: ";
+        "marked.pem", "key.pem", "marked.pem: it contains a byte-order mark (BOM)";
+        "joined.pem", "key.pem", "joined.pem: it contains a byte-order mark (BOM)";
+        "utf16.pem", "key.pem", "utf16.pem: it contains a byte-order mark (BOM)";
+        "cert.pem", "marked_key.pem", "marked_key.pem: it contains a byte-order mark (BOM)";
+        "cert.pem", "pkcs8.pem", "pkcs8.pem: the key is encrypted";
+        "cert.pem", "sec1.pem", "sec1.pem: the key is encrypted";
+        "p521.crt", "p521.pem", "ECDSA on P-256 and P-384 (not P-521)";
+        "second.pem", "key.pem",
+            "the key belongs to certificate 2 of the file, not to the first one; the order must be";
+        "third.pem", "key.pem", "the key belongs to certificate 3 of the file";
     ];
     for (certificate, key, expected) in cases {
         let done = site.ends([
@@ -603,20 +525,14 @@ fn plain_http_beyond_this_machine_needs_an_option() {
     let authority = Authority::new();
     let site = site_with(&authority.pair());
     // Monitoring speaks plain HTTP with and without a certificate, so its address is no reason to add one.
-    let cases = [
-        ("--listen 0.0.0.0:0", true),
-        ("--listen [::]:0", true),
-        ("--listen 0.0.0.0:0 --admin-listen 0.0.0.0:0", true),
-        ("--listen 127.0.0.1:0 --admin-listen 0.0.0.0:0", false),
-        ("--listen 127.0.0.1:0 --admin-listen 192.0.2.1:0", false),
-        (
-            &format!("--listen 127.0.0.1:0 --admin-listen 0.0.0.0:0 {FILES}"),
-            false,
-        ),
-        (
-            &format!("--listen 0.0.0.0:0 --admin-listen 0.0.0.0:0 {FILES}"),
-            false,
-        ),
+    let cases = cases![
+        "--listen 0.0.0.0:0", true;
+        "--listen [::]:0", true;
+        "--listen 0.0.0.0:0 --admin-listen 0.0.0.0:0", true;
+        "--listen 127.0.0.1:0 --admin-listen 0.0.0.0:0", false;
+        "--listen 127.0.0.1:0 --admin-listen 192.0.2.1:0", false;
+        &format!("--listen 127.0.0.1:0 --admin-listen 0.0.0.0:0 {FILES}"), false;
+        &format!("--listen 0.0.0.0:0 --admin-listen 0.0.0.0:0 {FILES}"), false;
     ];
     for (options, certificate_helps) in cases {
         let done = site.ends(["serve"].into_iter().chain(options.split_whitespace()));

@@ -40,15 +40,11 @@ fn an_import_is_checked_again_if_another_commit_came_in_between() {
     // It is checked against the state that it changes: the other row of this name came first.
     let warning = "is also the name of conference 901";
     let committed = ["1 added", "Committed, with 1 warning.", warning];
-    let cases = [
-        ("import new --yes", 0, &committed[..]),
-        (
-            "import new --strict",
-            1,
-            &["--strict refuses warnings", warning],
-        ),
+    let cases = cases![
+        "import new --yes", 0, &committed[..];
+        "import new --strict", 1, &["--strict refuses warnings", warning];
         // A pipe can be read only once.
-        ("import pipe --dataset conferences --yes", 0, &committed),
+        "import pipe --dataset conferences --yes", 0, &committed;
     ];
     for (line, code, pieces) in cases {
         let site = Site::new();
@@ -95,26 +91,14 @@ fn an_import_is_checked_again_if_another_commit_came_in_between() {
 fn an_import_is_merged_with_the_state_that_it_changes() {
     // The commands that run while the import asks, and the venue of conference 1 afterwards.
     let restore: &[&str] = &["restore", "backup.redb", "--yes"];
-    let cases: [(&str, &[&[&str]], &str); 6] = [
-        ("nothing", &[], "version 2"),
-        ("a restore", &[restore], "version 1"),
+    let cases: [(&str, &[&[&str]], &str); 6] = cases![
+        "nothing", &[], "version 2";
+        "a restore", &[restore], "version 1";
         // The restore takes one seq. So the newest seq is that of the lost commit again.
-        (
-            "a restore, and as many rows",
-            &[restore, &["import", "nine", "--yes"]],
-            "version 3",
-        ),
-        (
-            "a restore, and more rows",
-            &[restore, &["import", "ten", "--yes"]],
-            "version 3",
-        ),
-        (
-            "another import",
-            &[&["import", "ten", "--yes"]],
-            "version 3",
-        ),
-        ("a removal", &[&["import", "removal", "--yes"]], "-"),
+        "a restore, and as many rows", &[restore, &["import", "nine", "--yes"]], "version 3";
+        "a restore, and more rows", &[restore, &["import", "ten", "--yes"]], "version 3";
+        "another import", &[&["import", "ten", "--yes"]], "version 3";
+        "a removal", &[&["import", "removal", "--yes"]], "-";
     ];
     for (what, commands, expected) in cases {
         let site = Site::new();

@@ -48,13 +48,8 @@ pub fn command(site: &Site, limits: &str, options: &str) -> Command {
         .collect();
     let program = std::env::current_exe().expect("the path of this program");
     let mut command = site.command_of(program.to_str().expect("UTF-8"));
-    command.args([
-        "process::limited::serves",
-        "--exact",
-        "--ignored",
-        "--nocapture",
-        "--test-threads=2",
-    ]);
+    command
+        .args("process::limited::serves --exact --ignored --nocapture --test-threads=2".split(' '));
     command
         .env(LIMITS, limits)
         .env(ARGUMENTS, arguments.join(&SEPARATOR.to_string()));

@@ -273,17 +273,9 @@ fn half_open_connections_do_not_block_new_callers() {
         "GET /v1/status HTTP/1.1\r\nhost: x\r\n",
     ];
     // From the customer's own address, and from many. No time limit of a connection ends during the test.
-    for (limits, addresses, message) in [
-        (
-            "per-address=8 request=300s",
-            1,
-            "an address has reached its connection limit",
-        ),
-        (
-            "connections=4 request=300s",
-            40,
-            "all connection slots are taken",
-        ),
+    for (limits, addresses, message) in cases![
+        "per-address=8 request=300s", 1, "an address has reached its connection limit";
+        "connections=4 request=300s", 40, "all connection slots are taken";
     ] {
         let server = serve(&site, limits, "");
         let mut kept = server.client(&key);
@@ -752,10 +744,7 @@ fn a_key_is_checked_again_after_a_wait() {
         stream
     };
     // Exports of other keys hold the permits.
-    let [export, csv] = [
-        "/v1/exports/conferences",
-        "/v1/exports/conferences?format=csv",
-    ];
+    let [export, csv] = words!["/v1/exports/conferences" "/v1/exports/conferences?format=csv"];
     let mut others: Vec<_> = keys[..2]
         .iter()
         .flat_map(|(_, key)| [send(key, export), send(key, csv)])

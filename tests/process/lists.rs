@@ -234,81 +234,18 @@ fn workbooks_of_others_are_read_as_they_are() {
     let layout: &[u8] = include_bytes!("../../fixtures/lists/merged-layout.xlsx");
     let named: &[u8] = include_bytes!("../../fixtures/lists/workbook-named.xls");
     let old: &[u8] = include_bytes!("../../fixtures/lists/old.xls");
-    let cases = [
-        (
-            case(
-                "planner.xlsx",
-                planner,
-                PLANNER,
-                &[
-                    "Alpha Lung Congress|https://alpha.example/2026|2026-03-03|2026-03-06|Lyon|France|2025-11-15",
-                    "Beta Heart Days||2026-04-12|2026-04-14|Graz|Austria|",
-                ],
-                &[
-                    "name",
-                    "url",
-                    "start_date",
-                    "end_date",
-                    "city",
-                    "country",
-                    "abstract_due_date",
-                ],
-                &["has one value, so it is skipped as a heading or a note"],
-            ),
-            meetings,
-        ),
-        (
-            case(
-                "layout.xlsx",
-                layout,
-                LAYOUT,
-                &[
-                    "Alpha Journal of Lungs|0028-4793",
-                    "Beta Archives|1533-4406",
-                ],
-                JOURNALS,
-                &[],
-            ),
-            journals,
-        ),
-        (
-            case(
-                "merged.xlsx",
-                &merged,
-                "[columns]\nMeeting = \"name\"\nYear = \"year\"\nSociety = \"venue\"\n",
-                &[
-                    "Beta Days|2027|Lungs",
-                    "Gamma Days|2027|Lungs",
-                    "Delta Days|2027|Bones",
-                ],
-                &["name", "year", "venue"],
-                &["3, 4", "has the value of the merged cells above"],
-            ),
-            meetings,
-        ),
-        (
-            case("old.xls", old, OLD, old_rows, CONFERENCES, &[NO_FORMATS]),
-            meetings,
-        ),
-        (
-            case("list.ods", &ods, OLD, old_rows, CONFERENCES, &[NO_FORMATS]),
-            meetings,
-        ),
-        (
-            case("list.csv", &ods, OLD, old_rows, CONFERENCES, &[NO_FORMATS]),
-            meetings,
-        ),
-        (
-            case(
-                "named.xls",
-                named,
-                "Title = \"name\"\nISSN = \"issn_print\"\n",
-                &["Alpha Journal of Lungs|0028-4793"],
-                JOURNALS,
-                &[],
-            ),
-            journals,
-        ),
+    let cases = cases![
+        case("planner.xlsx", planner, PLANNER, &["Alpha Lung Congress|https://alpha.example/2026|2026-03-03|2026-03-06|Lyon|France|2025-11-15", "Beta Heart Days||2026-04-12|2026-04-14|Graz|Austria|"], &["name", "url", "start_date", "end_date", "city", "country", "abstract_due_date"], &["has one value, so it is skipped as a heading or a note"]),
+            meetings;
+        case("layout.xlsx", layout, LAYOUT, &["Alpha Journal of Lungs|0028-4793", "Beta Archives|1533-4406"], JOURNALS, &[]),
+            journals;
+        case("merged.xlsx", &merged, "[columns]\nMeeting = \"name\"\nYear = \"year\"\nSociety = \"venue\"\n", &["Beta Days|2027|Lungs", "Gamma Days|2027|Lungs", "Delta Days|2027|Bones"], &["name", "year", "venue"], &["3, 4", "has the value of the merged cells above"]),
+            meetings;
+        case("old.xls", old, OLD, old_rows, CONFERENCES, &[NO_FORMATS]), meetings;
+        case("list.ods", &ods, OLD, old_rows, CONFERENCES, &[NO_FORMATS]), meetings;
+        case("list.csv", &ods, OLD, old_rows, CONFERENCES, &[NO_FORMATS]), meetings;
+        case("named.xls", named, "Title = \"name\"\nISSN = \"issn_print\"\n", &["Alpha Journal of Lungs|0028-4793"], JOURNALS, &[]),
+            journals;
     ];
     for (case, head) in cases {
         check(&case, head);
@@ -393,15 +330,11 @@ fn lists_of_others_are_read_as_they_are() {
 
 #[test]
 fn an_own_file_is_read_strictly() {
-    let cases = [
-        ("start_date", "2026-01-15 23:59", "has a time of day"),
-        ("start_date", "June 2026", "write a date as"),
-        ("start_date", "TBC", "is not a date"),
-        (
-            "therapy_areas",
-            "\"['a', 'b']\"",
-            "without brackets and quotes",
-        ),
+    let cases = cases![
+        "start_date", "2026-01-15 23:59", "has a time of day";
+        "start_date", "June 2026", "write a date as";
+        "start_date", "TBC", "is not a date";
+        "therapy_areas", "\"['a', 'b']\"", "without brackets and quotes";
     ];
     for (field, cell, message) in cases {
         let site = Site::new();

@@ -87,94 +87,24 @@ fn malformed_requests_are_problems() {
     let long = |length: usize| "a".repeat(length);
     let with_headers =
         |count: usize| format!("GET /v1/none HTTP/1.1|host: x{}", headers(count - 1));
-    let others = [
-        (
-            "PRI * HTTP/2.0||SM||\0\0\0\u{4}\0\0\0\0\0".to_owned(),
-            505,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "PRI * HTTP/2.0||SM||".to_owned(),
-            505,
-            "invalid_request",
-            Closed,
-        ),
-        (with_headers(64), 404, "not_found", Open),
-        (with_headers(65), 431, "invalid_request", Closed),
-        (with_headers(201), 431, "invalid_request", Closed),
-        (
-            format!("GET /v1/none HTTP/1.1|host: x|x-long: {}", long(15_000)),
-            404,
-            "not_found",
-            Open,
-        ),
-        (
-            format!("GET /v1/status HTTP/1.1|host: {}", long(17_000)),
-            431,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            format!("GET /v1/conferences?q={} HTTP/1.1|AUTH", long(4200)),
-            414,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            format!("GET /v1/{} HTTP/1.1|AUTH", long(5000)),
-            414,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "POST /v1/conferences HTTP/1.1|AUTH|content-length: 5||hello".to_owned(),
-            405,
-            "method_not_allowed",
-            Closed,
-        ),
-        (
-            "POST /v1/conferences HTTP/1.1|AUTH|content-length: 0".to_owned(),
-            405,
-            "method_not_allowed",
-            Open,
-        ),
-        (
-            "BREW /v1/conferences HTTP/1.1|AUTH".to_owned(),
-            405,
-            "method_not_allowed",
-            Open,
-        ),
-        (
-            "OPTIONS * HTTP/1.1|host: x".to_owned(),
-            404,
-            "not_found",
-            Open,
-        ),
-        (
-            "CONNECT example.org:443 HTTP/1.1|host: x".to_owned(),
-            404,
-            "not_found",
-            Open,
-        ),
-        (
-            "GET //v1/status HTTP/1.1|host: x".to_owned(),
-            404,
-            "not_found",
-            Open,
-        ),
-        (
-            "GET /v1/conferences HTTP/1.1|host: x|authorization: Bearer \u{ff}".to_owned(),
-            401,
-            "invalid_api_key",
-            Open,
-        ),
-        (
-            "GET /v1/conferences HTTP/1.1|host: x".to_owned(),
-            401,
-            "missing_api_key",
-            Open,
-        ),
+    let others = cases![
+        "PRI * HTTP/2.0||SM||\0\0\0\u{4}\0\0\0\0\0".to_owned(), 505, "invalid_request", Closed;
+        "PRI * HTTP/2.0||SM||".to_owned(), 505, "invalid_request", Closed;
+        with_headers(64), 404, "not_found", Open;
+        with_headers(65), 431, "invalid_request", Closed;
+        with_headers(201), 431, "invalid_request", Closed;
+        format!("GET /v1/none HTTP/1.1|host: x|x-long: {}", long(15_000)), 404, "not_found", Open;
+        format!("GET /v1/status HTTP/1.1|host: {}", long(17_000)), 431, "invalid_request", Closed;
+        format!("GET /v1/conferences?q={} HTTP/1.1|AUTH", long(4200)), 414, "invalid_request", Closed;
+        format!("GET /v1/{} HTTP/1.1|AUTH", long(5000)), 414, "invalid_request", Closed;
+        "POST /v1/conferences HTTP/1.1|AUTH|content-length: 5||hello".to_owned(), 405, "method_not_allowed", Closed;
+        "POST /v1/conferences HTTP/1.1|AUTH|content-length: 0".to_owned(), 405, "method_not_allowed", Open;
+        "BREW /v1/conferences HTTP/1.1|AUTH".to_owned(), 405, "method_not_allowed", Open;
+        "OPTIONS * HTTP/1.1|host: x".to_owned(), 404, "not_found", Open;
+        "CONNECT example.org:443 HTTP/1.1|host: x".to_owned(), 404, "not_found", Open;
+        "GET //v1/status HTTP/1.1|host: x".to_owned(), 404, "not_found", Open;
+        "GET /v1/conferences HTTP/1.1|host: x|authorization: Bearer \u{ff}".to_owned(), 401, "invalid_api_key", Open;
+        "GET /v1/conferences HTTP/1.1|host: x".to_owned(), 401, "missing_api_key", Open;
     ];
     let invalid = INVALID.map(|request| (request.to_owned(), 400, "invalid_request", Closed));
     for (request, status, code, after) in invalid.into_iter().chain(others) {
@@ -214,12 +144,8 @@ fn malformed_requests_are_problems() {
 fn requests_sent_ahead_are_answered_in_their_order() {
     let (_site, server, key) = setup();
     let client = server.client(&key);
-    let targets = [
-        "/v1/conferences/3",
-        "/v1/none",
-        "/v1/exports/conferences",
-        "/v1/conferences/4",
-        "/v1/status",
+    let targets = words![
+        "/v1/conferences/3" "/v1/none" "/v1/exports/conferences" "/v1/conferences/4" "/v1/status"
     ];
     let requests: String = targets
         .iter()
@@ -259,56 +185,24 @@ fn requests_sent_ahead_are_answered_in_their_order() {
 #[test]
 fn http_1_0_and_head_requests_are_served() {
     let (_site, server, key) = setup();
-    let cases = [
-        ("GET /v1/conferences/3 HTTP/1.0|x-api-key: KEY", 200, Closed),
-        ("GET /v1/conferences/3 HTTP/1.0|AUTH", 200, Closed),
-        (
-            "GET /v1/conferences/3 HTTP/1.0|x-api-key: KEY|connection: keep-alive",
-            200,
-            Open,
-        ),
-        ("GET /v1/conferences/99 HTTP/1.0|AUTH", 404, Closed),
-        (
-            "GET /v1/conferences/3 HTTP/1.1|host:|x-api-key: KEY",
-            200,
-            Open,
-        ),
-        (
-            "GET /v1/conferences/3 HTTP/1.1|host: feed.example.org:8080|x-api-key: KEY",
-            200,
-            Open,
-        ),
-        (
-            "GET /v1/conferences/3 HTTP/1.1|host: [::1]:8080|x-api-key: KEY",
-            200,
-            Open,
-        ),
-        (
-            "GET /v1/conferences/3 HTTP/1.1\nhost: x\nx-api-key: KEY\n\n",
-            200,
-            Open,
-        ),
-        (
-            "GET /v1/conferences/3 HTTP/1.1|AUTH|connection: close",
-            200,
-            Closed,
-        ),
-        (
-            "GET /v1/conferences/3 HTTP/1.1|AUTH|content-length: 0",
-            200,
-            Open,
-        ),
-        ("HEAD /v1/conferences/3 HTTP/1.1|AUTH", 200, Open),
-        ("HEAD /v1/exports/conferences HTTP/1.1|AUTH", 200, Open),
-        ("HEAD /v1/none HTTP/1.1|AUTH", 404, Open),
-        ("GET http://x/v1/conferences/3 HTTP/1.1|AUTH", 200, Open),
-        (
-            "GET https://other.example:1/v1/conferences/3 HTTP/1.1|AUTH",
-            200,
-            Open,
-        ),
+    let cases = cases![
+        "GET /v1/conferences/3 HTTP/1.0|x-api-key: KEY", 200, Closed;
+        "GET /v1/conferences/3 HTTP/1.0|AUTH", 200, Closed;
+        "GET /v1/conferences/3 HTTP/1.0|x-api-key: KEY|connection: keep-alive", 200, Open;
+        "GET /v1/conferences/99 HTTP/1.0|AUTH", 404, Closed;
+        "GET /v1/conferences/3 HTTP/1.1|host:|x-api-key: KEY", 200, Open;
+        "GET /v1/conferences/3 HTTP/1.1|host: feed.example.org:8080|x-api-key: KEY", 200, Open;
+        "GET /v1/conferences/3 HTTP/1.1|host: [::1]:8080|x-api-key: KEY", 200, Open;
+        "GET /v1/conferences/3 HTTP/1.1\nhost: x\nx-api-key: KEY\n\n", 200, Open;
+        "GET /v1/conferences/3 HTTP/1.1|AUTH|connection: close", 200, Closed;
+        "GET /v1/conferences/3 HTTP/1.1|AUTH|content-length: 0", 200, Open;
+        "HEAD /v1/conferences/3 HTTP/1.1|AUTH", 200, Open;
+        "HEAD /v1/exports/conferences HTTP/1.1|AUTH", 200, Open;
+        "HEAD /v1/none HTTP/1.1|AUTH", 404, Open;
+        "GET http://x/v1/conferences/3 HTTP/1.1|AUTH", 200, Open;
+        "GET https://other.example:1/v1/conferences/3 HTTP/1.1|AUTH", 200, Open;
         // Blank lines before a request.
-        ("||GET /v1/conferences/3 HTTP/1.1|AUTH||", 200, Open),
+        "||GET /v1/conferences/3 HTTP/1.1|AUTH||", 200, Open;
     ];
     for (request, status, after) in cases {
         let request = request.replace("KEY", &key);

@@ -26,38 +26,22 @@ pub const MANUALS: [(&str, usize); 13] = [
 ];
 
 /// Further files with links.
-const FURTHER: [&str; 7] = [
-    "ARCHITECTURE.md",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "SECURITY.md",
-    "data/README.md",
-    "examples/README.md",
-    "examples/mcp/README.md",
+const FURTHER: [&str; 7] = words![
+    "ARCHITECTURE.md" "CHANGELOG.md" "CONTRIBUTING.md" "SECURITY.md" "data/README.md" "examples/README.md"
+    "examples/mcp/README.md"
 ];
 
 /// The maximum number of words of a sentence.
 const MAX_SENTENCE: usize = 30;
 
 /// Options in the manuals that belong to other programs.
-const FOREIGN_OPTIONS: [&str; 8] = [
-    "--now",
-    "--exclude",
-    "--release",
-    "--profile",
-    "--path",
-    "--bench",
-    "--test",
-    "--nocapture",
+const FOREIGN_OPTIONS: [&str; 8] = words![
+    "--now" "--exclude" "--release" "--profile" "--path" "--bench" "--test" "--nocapture"
 ];
 
 /// Variables in the manuals that belong to no option.
-const FOREIGN_VARIABLES: [&str; 4] = [
-    "MEDFEED_",
-    "MEDFEED_BENCH_LARGE",
-    "MEDFEED_HOST",
-    "MEDFEED_KEY",
-];
+const FOREIGN_VARIABLES: [&str; 4] =
+    words!["MEDFEED_" "MEDFEED_BENCH_LARGE" "MEDFEED_HOST" "MEDFEED_KEY"];
 
 /// Values for the placeholders in the manuals' commands.
 const PLACEHOLDERS: [(&str, &str); 10] = [
@@ -345,12 +329,9 @@ fn options_and_variables_in_manuals_are_those_of_the_program() {
             (!name.is_empty() && name != "help").then_some(name)
         });
     let mut helps: String = names.map(|name| help(&[name])).collect();
-    for (name, below) in [
-        (
-            "license",
-            ["set", "list", "show", "remove", "explain"].as_slice(),
-        ),
-        ("key", &["create", "list", "revoke", "replace"]),
+    for (name, below) in cases![
+        "license", ["set", "list", "show", "remove", "explain"].as_slice();
+        "key", &["create", "list", "revoke", "replace"];
     ] {
         helps.extend(below.iter().map(|below| help(&[name, below])));
     }

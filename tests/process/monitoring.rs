@@ -63,11 +63,7 @@ pub fn serve_a_loader(site: &Site) -> Loader {
     let (id, key) = site.key("all", &[]);
     let (server, admin) = serve_watched(site, &[]);
     let mut client = server.client(&key);
-    let token = client
-        .get("/v1/exports/conferences")
-        .header("x-sync-token")
-        .unwrap()
-        .to_owned();
+    let token = client.token("conferences");
     Loader {
         server,
         admin,
@@ -192,13 +188,10 @@ fn a_scrape_has_the_format_that_it_asks_for() {
     }
     let plain = "text/plain; version=0.0.4; charset=utf-8";
     let open = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let cases = [
-        ("*/*", plain),
-        ("text/plain;version=0.0.4", plain),
-        (
-            "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1",
-            open,
-        ),
+    let cases = cases![
+        "*/*", plain;
+        "text/plain;version=0.0.4", plain;
+        "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1", open;
     ];
     let names = |text: &[u8]| -> Vec<String> {
         let text = String::from_utf8_lossy(text);
@@ -252,16 +245,7 @@ fn requests(route: &str, status: u16, license: &str) -> String {
 #[test]
 fn counters_rise_by_the_requests() {
     let (site, key) = Site::open(10);
-    site.json([
-        "license",
-        "set",
-        "tight",
-        "--yes",
-        "--dataset",
-        "conferences",
-        "--rate-limit",
-        "3",
-    ]);
+    site.json("license set tight --yes --dataset conferences --rate-limit 3".split(' '));
     let tight = site.key("tight", &[]).1;
     let elsewhere = site.key("all", &["--allow-ip", "192.0.2.1"]).1;
     let ended = site.expired_key("all").1;
@@ -293,37 +277,22 @@ fn counters_rise_by_the_requests() {
     }
     let after = scrape(&mut admin);
     let rise = |name: &str| value(&after, name) - value(&before, name);
-    let expected = [
-        (requests("/v1/conferences", 200, "all"), 5.0),
-        (requests("/v1/conferences", 400, "all"), 2.0),
-        (requests("/v1/conferences/{id}", 200, "all"), 4.0),
-        (requests("/v1/conferences/{id}", 404, "all"), 1.0),
-        (requests("/v1/exports/{dataset}", 200, "all"), 2.0),
-        (requests("/v1/conferences", 200, "tight"), 3.0),
-        (requests("/v1/conferences", 429, "tight"), 5.0),
-        ("medfeed_rate_limited_total".to_owned(), 5.0),
-        ("medfeed_internal_errors_total".to_owned(), 0.0),
-        (
-            "medfeed_refused_keys_total{code=\"invalid_api_key\"}".to_owned(),
-            2.0,
-        ),
-        (
-            "medfeed_refused_keys_total{code=\"expired_api_key\"}".to_owned(),
-            1.0,
-        ),
-        (
-            "medfeed_refused_keys_total{code=\"revoked_api_key\"}".to_owned(),
-            3.0,
-        ),
-        (
-            "medfeed_refused_keys_total{code=\"ip_not_allowed\"}".to_owned(),
-            2.0,
-        ),
-        ("medfeed_connections_opened_total".to_owned(), 12.0),
-        (
-            "medfeed_request_duration_seconds_count{route=\"/v1/conferences/{id}\"}".to_owned(),
-            5.0,
-        ),
+    let expected = cases![
+        requests("/v1/conferences", 200, "all"), 5.0;
+        requests("/v1/conferences", 400, "all"), 2.0;
+        requests("/v1/conferences/{id}", 200, "all"), 4.0;
+        requests("/v1/conferences/{id}", 404, "all"), 1.0;
+        requests("/v1/exports/{dataset}", 200, "all"), 2.0;
+        requests("/v1/conferences", 200, "tight"), 3.0;
+        requests("/v1/conferences", 429, "tight"), 5.0;
+        "medfeed_rate_limited_total".to_owned(), 5.0;
+        "medfeed_internal_errors_total".to_owned(), 0.0;
+        "medfeed_refused_keys_total{code=\"invalid_api_key\"}".to_owned(), 2.0;
+        "medfeed_refused_keys_total{code=\"expired_api_key\"}".to_owned(), 1.0;
+        "medfeed_refused_keys_total{code=\"revoked_api_key\"}".to_owned(), 3.0;
+        "medfeed_refused_keys_total{code=\"ip_not_allowed\"}".to_owned(), 2.0;
+        "medfeed_connections_opened_total".to_owned(), 12.0;
+        "medfeed_request_duration_seconds_count{route=\"/v1/conferences/{id}\"}".to_owned(), 5.0;
     ];
     for (name, by) in expected {
         assert_eq!(rise(&name), by, "{name}: {after:#?}");
@@ -482,11 +451,7 @@ impl OldSite {
         hidden.retain(|id| !visible.contains(id));
         let (server, admin) = serve_watched(&site, &[]);
         let mut client = server.client(&key.text);
-        let token = client
-            .get("/v1/exports/conferences")
-            .header("x-sync-token")
-            .unwrap()
-            .to_owned();
+        let token = client.token("conferences");
         assert!(client.get(&since(&token)).items().is_empty());
         (
             OldSite {
@@ -656,11 +621,7 @@ fn readyz_gets_503_while_the_database_file_is_missing() {
             String::from_utf8_lossy(&page).contains("cannot be followed"),
             "the operators' page reports it, too"
         );
-        for target in [
-            "/v1/conferences",
-            "/v1/conferences/2",
-            "/v1/exports/conferences",
-        ] {
+        for target in words!["/v1/conferences" "/v1/conferences/2" "/v1/exports/conferences"] {
             assert_eq!(
                 client.get(target).status,
                 200,

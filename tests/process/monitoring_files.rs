@@ -27,11 +27,7 @@ fn samples() -> BTreeSet<String> {
     let (site, key) = Site::open(3);
     let (server, mut admin) = serve_watched(&site, &[]);
     let mut client = server.client(&key);
-    let token = client
-        .get("/v1/exports/conferences")
-        .header("x-sync-token")
-        .unwrap()
-        .to_owned();
+    let token = client.token("conferences");
     assert_eq!(
         client
             .get(&format!("/v1/conferences/changes?since={token}"))

@@ -58,16 +58,7 @@ fn expect_only_valid_keys(address: SocketAddr, valid: &str) {
 #[test]
 fn a_new_key_works_at_once_from_an_address_beyond_its_limit() {
     let site = Site::with(3);
-    site.json([
-        "license",
-        "set",
-        "all",
-        "--yes",
-        "--dataset",
-        "conferences",
-        "--rate-limit",
-        "2",
-    ]);
+    site.json("license set all --yes --dataset conferences --rate-limit 2".split(' '));
     let server = site.serve();
     flood(server.address);
     // Several keys, because the server polls the file ten times a second.
@@ -95,16 +86,9 @@ fn a_new_key_works_at_once_from_an_address_beyond_its_limit() {
 #[test]
 fn a_replica_polls_for_new_keys_of_an_address_beyond_its_limit() {
     let (mut origin, _) = origin();
-    origin.site.json([
-        "license",
-        "set",
-        "slow",
-        "--yes",
-        "--dataset",
-        "conferences",
-        "--rate-limit",
-        "2",
-    ]);
+    origin
+        .site
+        .json("license set slow --yes --dataset conferences --rate-limit 2".split(' '));
     origin.publish();
     let replica = origin.replica();
     let (server, _) = serve(&replica, "--poll 1h");

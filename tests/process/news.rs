@@ -170,17 +170,10 @@ fn a_hidden_change_ends_no_wait() {
             format!("{{\"id\":{version},\"name\":\"J\"}}\n"),
         );
         site.key("Oncology", &["--label", "another"]);
-        site.json([
-            "license",
-            "set",
-            "Oncology",
-            "--dataset",
-            "conferences",
-            "--therapy-area",
-            "Oncology",
-            "--rate-limit",
-            "77",
-        ]);
+        site.json(
+            "license set Oncology --dataset conferences --therapy-area Oncology --rate-limit 77"
+                .split(' '),
+        );
         assert_eq!(version_of(&answer(&mut waiter).items()), version);
         until_waiting(&mut admin, 1);
         assert_eq!(
@@ -223,38 +216,14 @@ fn a_change_of_key_or_license_ends_the_wait_at_once() {
         |site, name, _| drop(site.license(name, "--dataset conferences --therapy-area Oncology"));
     let more: Change =
         |site, name, _| drop(site.license(name, "--dataset conferences --dataset journals"));
-    let cases: [(&str, Change, &str, u16, &str); 7] = [
-        (
-            "revoked",
-            |site, _, id| drop(site.json(["key", "revoke", id])),
-            "",
-            401,
-            "revoked_api_key",
-        ),
-        (
-            "replaced",
-            |site, _, id| drop(site.json(["key", "replace", id])),
-            "",
-            401,
-            "revoked_api_key",
-        ),
-        (
-            "removed",
-            |site, name, _| drop(site.json(["license", "remove", name, "--yes"])),
-            "",
-            401,
-            "revoked_api_key",
-        ),
-        ("narrower", narrow, "", 410, "resync_required"),
-        ("narrower-diff", narrow, "&resync=diff", 200, "6 left"),
-        ("more-diff", more, "&resync=diff", 200, "0 left"),
-        (
-            "journals",
-            |site, name, _| drop(site.license(name, "--dataset journals")),
-            "",
-            403,
-            "dataset_not_licensed",
-        ),
+    let cases: [(&str, Change, &str, u16, &str); 7] = cases![
+        "revoked", |site, _, id| drop(site.json(["key", "revoke", id])), "", 401, "revoked_api_key";
+        "replaced", |site, _, id| drop(site.json(["key", "replace", id])), "", 401, "revoked_api_key";
+        "removed", |site, name, _| drop(site.json(["license", "remove", name, "--yes"])), "", 401, "revoked_api_key";
+        "narrower", narrow, "", 410, "resync_required";
+        "narrower-diff", narrow, "&resync=diff", 200, "6 left";
+        "more-diff", more, "&resync=diff", 200, "0 left";
+        "journals", |site, name, _| drop(site.license(name, "--dataset journals")), "", 403, "dataset_not_licensed";
     ];
     let keys = cases.map(|(name, ..)| {
         site.license(name, "--dataset conferences");

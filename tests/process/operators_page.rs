@@ -82,11 +82,7 @@ fn the_page_lists_datasets_licenses_and_keys() {
             client.get(target);
         }
     }
-    let token = client
-        .get("/v1/exports/journals")
-        .header("x-sync-token")
-        .unwrap()
-        .to_owned();
+    let token = client.token("journals");
     client.get(&format!("/v1/journals/changes?since={token}"));
     let shown = page(&mut admin);
     let dataset = text_around(&shown, "<li>", "</li>", "journals");
@@ -98,26 +94,14 @@ fn the_page_lists_datasets_licenses_and_keys() {
         text_around(&shown, "<li>", "</li>", "1,234").starts_with("1,234 | conferences | changed"),
         "{shown}"
     );
-    let cases = [
-        (
-            "<th scope=\"row\">all<",
-            "all | 1,234 | 0 | 1 | 1,000,000 | no restriction",
-        ),
-        (
-            "<th scope=\"row\">none<",
-            "none | 0 | – | 3 | 1,000,000 | countries | Nowhere",
-        ),
-        (
-            unused.as_str(),
-            &format!("{unused} | none | never | not asked for"),
-        ),
-        (
-            replaced.as_str(),
-            &format!("{replaced} | none | replaced, still usable | never"),
-        ),
-        ("/v1/conferences/{id}<", "/v1/conferences/{id} | 1 |"),
-        ("/v1/conferences<", "/v1/conferences | 3 |"),
-        ("conferences.jsonl<", " | import "),
+    let cases = cases![
+        "<th scope=\"row\">all<", "all | 1,234 | 0 | 1 | 1,000,000 | no restriction";
+        "<th scope=\"row\">none<", "none | 0 | – | 3 | 1,000,000 | countries | Nowhere";
+        unused.as_str(), &format!("{unused} | none | never | not asked for");
+        replaced.as_str(), &format!("{replaced} | none | replaced, still usable | never");
+        "/v1/conferences/{id}<", "/v1/conferences/{id} | 1 |";
+        "/v1/conferences<", "/v1/conferences | 3 |";
+        "conferences.jsonl<", " | import ";
     ];
     for (piece, expected) in cases {
         let found = row(&shown, piece);
@@ -266,24 +250,12 @@ fn a_key_with_two_feeds_is_sorted_by_its_largest_lag() {
         behind_since: (behind_s > 0).then(|| now().plus_s(-behind_s)),
     };
     let own = |behind_s| seen(commit.lineage, behind_s);
-    let uses: Uses = [
-        (&less, vec![(Dataset::Conferences, own(630))]),
-        (
-            &more,
-            vec![
-                (Dataset::Conferences, own(7300)),
-                (Dataset::Journals, own(0)),
-            ],
-        ),
-        (&least, vec![(Dataset::Journals, own(0))]),
+    let uses: Uses = cases![
+        &less, vec![(Dataset::Conferences, own(630))];
+        &more, vec![(Dataset::Conferences, own(7300)), (Dataset::Journals, own(0))];
+        &least, vec![(Dataset::Journals, own(0))];
         // Lags in a history that was replaced.
-        (
-            &lost,
-            vec![
-                (Dataset::Conferences, seen([7; 16], 90_000)),
-                (Dataset::Journals, seen([7; 16], 0)),
-            ],
-        ),
+        &lost, vec![(Dataset::Conferences, seen([7; 16], 90_000)), (Dataset::Journals, seen([7; 16], 0))];
     ]
     .into_iter()
     .map(|(id, feeds)| {

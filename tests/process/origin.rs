@@ -108,15 +108,15 @@ impl Origin {
     }
 }
 
-/// Copies the content of a folder into another one.
+/// Copies the content of a folder into another one, which may be new.
 pub fn copy_into(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder");
     for entry in fs::read_dir(from)
         .expect("a folder")
         .map(|entry| entry.expect("an entry"))
     {
         let target = to.join(entry.file_name());
         if entry.path().is_dir() {
-            fs::create_dir(&target).expect("a folder");
             copy_into(&entry.path(), &target);
         } else {
             fs::copy(entry.path(), target).expect("it can be copied");

@@ -74,12 +74,9 @@ fn a_publisher_that_does_not_own_the_file_writes_its_note() {
 #[test]
 fn only_its_owner_replaces_a_database() {
     let Some(site) = shared_site() else { return };
-    let done = Done::of(as_nobody(&mut site.command([
-        "key",
-        "create",
-        "--license",
-        "all",
-    ])));
+    let done = Done::of(as_nobody(
+        &mut site.command("key create --license all".split(' ')),
+    ));
     assert_eq!(done.code, Some(0), "others may write to it: {done:?}");
     let older = OlderFile::new().site;
     share(&older.db());
@@ -148,10 +145,7 @@ fn a_file_is_checked_without_the_right_to_write() {
     let before = (fs::read(&backup).unwrap(), site.files());
     let told = "every row was checked, but not redb's checksums of the pages: they need the right to write to the file";
     let (plain, json) = check_as_nobody(&site, "backup.redb");
-    assert!(
-        plain.code == Some(0) && plain.stdout.contains("is sound: 30 conferences"),
-        "{plain:?}"
-    );
+    plain.assert_shown(0, "is sound: 30 conferences");
     assert!(
         plain.stdout.contains(&format!("\nwarning: {told}")),
         "{plain:?}"
@@ -181,10 +175,7 @@ fn a_file_is_checked_without_the_right_to_write() {
     fs::write(site.path("damaged.redb"), damaged).unwrap();
     fs::set_permissions(site.path("damaged.redb"), Permissions::from_mode(0o444)).unwrap();
     let (plain, json) = check_as_nobody(&site, "damaged.redb");
-    assert!(
-        plain.code == Some(1) && plain.stdout.contains("is DAMAGED"),
-        "{plain:?}"
-    );
+    plain.assert_shown(1, "is DAMAGED");
     assert!(
         json.code == Some(1) && json.json()["ok"] == false,
         "{json:?}"

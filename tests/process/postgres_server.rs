@@ -80,13 +80,10 @@ impl Cluster {
         }
         chown(folder.path(), user, user)?;
         let made = as_user(&programs.join("initdb"), user)
-            .args([
-                "--auth-local=trust",
-                "--auth-host=scram-sha-256",
-                "--encoding=UTF8",
-                "--locale=C",
-                "--no-sync",
-            ])
+            .args(
+                "--auth-local=trust --auth-host=scram-sha-256 --encoding=UTF8 --locale=C --no-sync"
+                    .split(' '),
+            )
             .args(["-U", USER, "--pwfile=password", "-D", "data"])
             .current_dir(folder.path())
             .output()?;
@@ -179,13 +176,9 @@ fn run(program: &Path, user: Option<u32>, folder: &Path, port: u16) -> Option<Pr
         .current_dir(folder)
         .args(["-D", "data", "-p", &port.to_string(), "-k"])
         .arg(folder);
-    for setting in [
-        "listen_addresses=127.0.0.1",
-        "fsync=off",
-        "ssl=on",
-        "ssl_cert_file=../cert.pem",
-        "ssl_key_file=../key.pem",
-        "autovacuum=off",
+    for setting in words![
+        "listen_addresses=127.0.0.1" "fsync=off" "ssl=on" "ssl_cert_file=../cert.pem" "ssl_key_file=../key.pem"
+        "autovacuum=off"
     ] {
         command.args(["-c", setting]);
     }

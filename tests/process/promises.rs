@@ -79,13 +79,10 @@ fn every_promise_names_tests_that_exist() {
 fn missing_tests_are_noticed() {
     let own = "process::promises::every_promise_names_tests_that_exist";
     assert!(exists(own));
-    let names = [
-        "process::promises::every_promise",
-        "process::promises::exists",
-        "process::promise::every_promise_names_tests_that_exist",
-        "every_promise_names_tests_that_exist",
-        "browser::picture::takes_the_picture",
-        "",
+    let names = words![
+        "process::promises::every_promise" "process::promises::exists"
+        "process::promise::every_promise_names_tests_that_exist" "every_promise_names_tests_that_exist"
+        "browser::picture::takes_the_picture" ""
     ];
     for name in names {
         assert!(!exists(name), "{name}");

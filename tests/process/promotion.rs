@@ -13,7 +13,7 @@ use super::origin::Replica;
 use super::published::{Place, follow, note, rows_of, seal_key};
 use super::publishing::{commit, copy_of, curated};
 use super::s3::{Fault, S3};
-use super::site::{Process, Random, SOON, Site, cases_and_seed, wait_for};
+use super::site::{Process, Random, SOON, Site, cases_and_seed, wait_for, wait_until};
 use crate::harness::counted;
 
 /// A replica that has followed the log to its end, and is not running.
@@ -302,31 +302,15 @@ type Planned = (&'static str, Fault, usize);
 fn a_promotion_finishes_or_can_run_again_after_any_store_answer() {
     let lost = ("PUT", Fault::LostAnswer, 1);
     // The faults of the request that writes the entry and of those that read it back, and a part of the error.
-    let cases: [(&[Planned], Option<&str>); 6] = [
-        (&[lost], None),
-        (
-            &[("PUT", Fault::Code(409, "ConditionalRequestConflict"), 1)],
-            None,
-        ),
-        (
-            &[("PUT", Fault::Code(403, "AccessDenied"), 1)],
-            Some("s3:PutObject below the prefix"),
-        ),
-        (
-            &[lost, ("GET", Fault::Code(403, "AccessDenied"), 9)],
-            Some("unknown whether this replica took over"),
-        ),
+    let cases: [(&[Planned], Option<&str>); 6] = cases![
+        &[lost], None;
+        &[("PUT", Fault::Code(409, "ConditionalRequestConflict"), 1)], None;
+        &[("PUT", Fault::Code(403, "AccessDenied"), 1)], Some("s3:PutObject below the prefix");
+        &[lost, ("GET", Fault::Code(403, "AccessDenied"), 9)], Some("unknown whether this replica took over");
         // The put is repeated at once, and refused.
-        (&[lost, ("PUT", Fault::Code(403, "AccessDenied"), 9)], None),
-        (
-            &[
-                lost,
-                ("PUT", Fault::Code(412, "PreconditionFailed"), 1),
-                ("PUT", Fault::Code(403, "AccessDenied"), 9),
-                ("GET", Fault::Code(403, "AccessDenied"), 9),
-            ],
-            Some("unknown whether this replica took over"),
-        ),
+        &[lost, ("PUT", Fault::Code(403, "AccessDenied"), 9)], None;
+        &[lost, ("PUT", Fault::Code(412, "PreconditionFailed"), 1), ("PUT", Fault::Code(403, "AccessDenied"), 9), ("GET", Fault::Code(403, "AccessDenied"), 9)],
+            Some("unknown whether this replica took over");
     ];
     for (faults, refusal) in cases {
         let (s3, site) = (S3::start(), curated());
@@ -419,23 +403,11 @@ fn a_replica_does_not_start_over_in_another_bucket() {
     let replica = replica_of(&place);
     sealed.once(&site);
     let wrong = seal_key(&site, "other-key", 100).display().to_string();
-    let cases: [(&str, &[&str], &str); 4] = [
-        (&another.url, &[], "the bucket holds database"),
-        (
-            &another.url,
-            &["--seal-key", &wrong],
-            "it is not sealed, though --seal-key is given",
-        ),
-        (
-            &sealed.url,
-            &[],
-            "is sealed; give the file of its key with --seal-key",
-        ),
-        (
-            &sealed.url,
-            &["--seal-key", &wrong],
-            "it was sealed with another key",
-        ),
+    let cases: [(&str, &[&str], &str); 4] = cases![
+        &another.url, &[], "the bucket holds database";
+        &another.url, &["--seal-key", &wrong], "it is not sealed, though --seal-key is given";
+        &sealed.url, &[], "is sealed; give the file of its key with --seal-key";
+        &sealed.url, &["--seal-key", &wrong], "it was sealed with another key";
     ];
     for (url, options, expected) in cases {
         let done = replica.run([&["promote", url, "--start-over", "--yes"], options].concat());
@@ -492,13 +464,7 @@ fn a_former_origin_returns_as_a_replica() {
     let refused = promote_other(&[]);
     refused.assert_told(1, "nothing was promoted");
     let promoted = promote_other(&["--yes"]);
-    assert!(
-        promoted.code == Some(0)
-            && promoted
-                .stdout
-                .contains("stop the servers of the old origin"),
-        "{promoted:?}"
-    );
+    promoted.assert_shown(0, "stop the servers of the old origin");
     let again = promote_other(&["--yes"]);
     again.assert_told(1, "is not a replica");
     // It names the commits that only its own file has.
@@ -526,4 +492,38 @@ fn a_former_origin_returns_as_a_replica() {
     assert_continues(&place, &site);
     place.json(&site, &["check", "--from", &place.url]);
     assert_fenced(&place, &other);
+}
+
+/// A token of a commit that was never published is refused at once.
+#[test]
+fn a_promoted_replica_knows_every_published_token() {
+    let site = curated();
+    let (_, key) = site.key("all", &[]);
+    let place = Place::folder(&site);
+    place.once(&site);
+    let [next, other] = [replica_of(&place), replica_of(&place)];
+    let serving = site.serve();
+    let mut client = serving.client(&key);
+    let mut token = || {
+        let export = client.get("/v1/exports/conferences");
+        export.header("x-sync-token").unwrap().to_owned()
+    };
+    let published = token();
+    commit(&site, 1);
+    let lost = wait_until("the commit is shown", SOON, || {
+        Some(token()).filter(|token| *token != published)
+    });
+    serving.stop();
+    promote(&place, &next);
+    for server in [
+        next.serve(),
+        other.start(place.serve_command(&other, "--poll 20ms")),
+    ] {
+        let mut client = server.client(&key);
+        for (token, status) in [(&published, 200), (&lost, 410)] {
+            let answer = client.get(&format!("/v1/conferences/changes?since={token}"));
+            assert_eq!(answer.status, status, "{token}");
+        }
+        server.stop();
+    }
 }

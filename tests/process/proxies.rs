@@ -23,31 +23,11 @@ fn only_the_chosen_header_of_a_trusted_proxy_names_the_caller() {
     let narrow = site.key("all", &["--allow-ip", ALLOWED]).1;
     // The options of the server, and the cases: the source of the connection, the sent header, the expected caller.
     type Case = (&'static str, (&'static str, &'static str), &'static str);
-    let servers: [(&str, [Case; 3]); 3] = [
-        (
-            "--trusted-proxy 127.0.0.1",
-            [
-                (PROXY, XFF, ALLOWED),
-                (PROXY, FORWARDED, PROXY),
-                (STRANGER, XFF, STRANGER),
-            ],
-        ),
-        (
-            "--trusted-proxy 127.0.0.1 --forwarded-header forwarded",
-            [
-                (PROXY, FORWARDED, ALLOWED),
-                (PROXY, XFF, PROXY),
-                (STRANGER, FORWARDED, STRANGER),
-            ],
-        ),
-        (
-            "",
-            [
-                (PROXY, XFF, PROXY),
-                (PROXY, FORWARDED, PROXY),
-                (STRANGER, XFF, STRANGER),
-            ],
-        ),
+    let servers: [(&str, [Case; 3]); 3] = cases![
+        "--trusted-proxy 127.0.0.1", [(PROXY, XFF, ALLOWED), (PROXY, FORWARDED, PROXY), (STRANGER, XFF, STRANGER)];
+        "--trusted-proxy 127.0.0.1 --forwarded-header forwarded",
+            [(PROXY, FORWARDED, ALLOWED), (PROXY, XFF, PROXY), (STRANGER, FORWARDED, STRANGER)];
+        "", [(PROXY, XFF, PROXY), (PROXY, FORWARDED, PROXY), (STRANGER, XFF, STRANGER)];
     ];
     for (options, cases) in servers {
         let server = site.serve_with(options);

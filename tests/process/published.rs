@@ -1,12 +1,13 @@
 //! Helpers for tests of publishing: a bucket of each kind, the program that publishes to it, and a replay of the whole
 //! bucket.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use medfeed::bucket::{Bucket, SealKey};
 use medfeed::model::{DatabaseId, Head, RowDigest};
@@ -20,6 +21,7 @@ use serde_json::Value;
 
 use super::client::Client;
 use super::monitoring::{admin_address, scrape};
+use super::publishing::commit_few;
 use super::s3::S3;
 use super::site::{Done, Process, SOON, Site, wait_until, wait_until_every};
 
@@ -312,8 +314,11 @@ pub fn seal_key(site: &Site, name: &str, first: u8) -> PathBuf {
     file
 }
 
-/// A database's id, its last commit, and the digest of all its rows, computed from the rows.
-pub fn rows_of(file: &Path) -> (DatabaseId, Head, RowDigest) {
+/// A database's id, its last commit, and the digest of all its rows.
+pub type Rows = (DatabaseId, Head, RowDigest);
+
+/// The rows of a database. The digest is computed from them.
+pub fn rows_of(file: &Path) -> Rows {
     let view = Reader::open(file).unwrap().origin().unwrap();
     let digest = view.dump(1 << 20, &mut |_| Ok(())).unwrap();
     assert_eq!(view.digest().unwrap(), digest, "{}", file.display());
@@ -336,4 +341,96 @@ pub fn follow(place: &Place, file: &Path) -> (u64, Option<String>) {
     replica.poll(&|| true);
     let progress = status.progress();
     (progress.slot, progress.error)
+}
+
+/// A published history, with the rows and the file of a replica after each slot. The first slot and another one are whole
+/// states, the others have a commit each.
+pub struct PublishedLog {
+    pub site: Site,
+    pub place: Place,
+    pub rows: BTreeMap<u64, Rows>,
+    pub replicas: BTreeMap<u64, PathBuf>,
+}
+
+impl PublishedLog {
+    /// Publishes up to slot `last`. Calls `after` after each slot.
+    pub fn new(
+        site: Site,
+        place: Place,
+        (state, last): (u64, u64),
+        mut after: impl FnMut(&PublishedLog, u64),
+    ) -> PublishedLog {
+        site.open_key();
+        let replica = site.path("replica.redb");
+        let mut log = PublishedLog {
+            site,
+            place,
+            rows: BTreeMap::new(),
+            replicas: BTreeMap::new(),
+        };
+        for slot in 1..=last {
+            let mut options = "--state-every 0s";
+            if slot != state {
+                commit_few(&log.site, slot);
+                options = "";
+            }
+            log.place.once_with(&log.site, options);
+            log.rows.insert(slot, rows_of(&log.site.db()));
+            assert_eq!(follow(&log.place, &replica), (slot, None));
+            let kept = log.site.path(&format!("replica-{slot}.redb"));
+            fs::copy(&replica, &kept).unwrap();
+            log.replicas.insert(slot, kept);
+            after(&log, slot);
+        }
+        let slots = [layout::LOG, layout::STATES].map(|folder| log.place.slots(folder));
+        assert_eq!(slots, [(1..=last).collect(), vec![1, state]]);
+        log
+    }
+
+    /// A copy of a replica's file, in a folder of its own.
+    pub fn replica_at(&self, slot: u64) -> Site {
+        let site = Site::new();
+        fs::copy(&self.replicas[&slot], site.db()).unwrap();
+        site
+    }
+}
+
+/// A replica in this process. The test starts its polls.
+pub struct TestReplica {
+    replica: Replica,
+    pub status: Arc<ReplicaStatus>,
+}
+
+impl TestReplica {
+    /// Starts a replica; `Err` if it refuses to start.
+    pub fn start(log: LogReader, file: &Path) -> Result<TestReplica, String> {
+        let status = Arc::new(ReplicaStatus::checking_every(Duration::ZERO, SOON));
+        let replica = Replica::start(log, file, Arc::clone(&status), &|| true);
+        Ok(TestReplica {
+            replica: replica.map_err(|error| error.to_string())?,
+            status,
+        })
+    }
+
+    /// Its slot and its error. Its records are shown, as by a server.
+    pub fn outcome(&self) -> (u64, Option<String>) {
+        self.status.note_end_loaded();
+        let progress = self.status.progress();
+        (progress.slot, progress.error)
+    }
+
+    /// Polls once. If that reports an error, checks that the poll did not count as having seen the end of the log.
+    pub fn poll(&mut self) -> (u64, Option<String>) {
+        let begun = Instant::now();
+        let goes_on = self.replica.poll(&|| true);
+        let outcome = self.outcome();
+        assert!(goes_on, "it stopped: {outcome:?}");
+        let (stale, looked) = (self.status.stale_for(), begun.elapsed());
+        let has_seen = stale.is_some_and(|stale| stale + Duration::from_millis(1) < looked);
+        assert!(
+            outcome.1.is_none() || !has_seen,
+            "stale for {stale:?} after a poll of {looked:?}: {outcome:?}"
+        );
+        outcome
+    }
 }

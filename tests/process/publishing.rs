@@ -263,10 +263,7 @@ fn a_publisher_that_cannot_continue_is_refused_with_a_remedy() {
     let states = site.path("bucket").join(layout::STATES);
     fs::rename(&states, site.path("states")).unwrap();
     let told = place.run(&site, "--status");
-    assert!(
-        told.code == Some(0) && told.stdout.contains("There is no whole state"),
-        "{told:?}"
-    );
+    told.assert_shown(0, "There is no whole state");
     fs::rename(site.path("states"), &states).unwrap();
     let elsewhere = site.run([
         "publish",
@@ -332,11 +329,7 @@ fn a_command_with_publish_wait_waits_until_the_bucket_has_its_change() {
             .stdout(Stdio::null()),
     );
     place.once(&site);
-    assert_eq!(
-        waiting.ended_within(SOON).and_then(|status| status.code()),
-        Some(0),
-        "it is published meanwhile"
-    );
+    assert_eq!(waiting.exit_code(), Some(0), "it is published meanwhile");
 }
 
 #[test]
@@ -381,12 +374,7 @@ fn commits_during_a_state_are_published_after_it() {
     let (_, head, _) = rows_of(&site.db());
     wait_for("the commits are published", || note(&site).seq == head.seq);
     publisher.signal("TERM");
-    assert_eq!(
-        publisher
-            .ended_within(SOON)
-            .and_then(|status| status.code()),
-        Some(0)
-    );
+    assert_eq!(publisher.exit_code(), Some(0));
     let (state, before) = (place.entry(3).header, place.entry(2).header);
     assert!(
         state.is_state() && !state.replaces(before.head(), before.digest),
@@ -413,12 +401,7 @@ fn several_parts_are_sent_at_once() {
     };
     wait_for("another part", || parts() > 1);
     s3.release();
-    assert_eq!(
-        publisher
-            .ended_within(SOON)
-            .and_then(|status| status.code()),
-        Some(0)
-    );
+    assert_eq!(publisher.exit_code(), Some(0));
     let parts = place.manifest(1).parts;
     assert!(parts.len() > 1, "{}", parts.len());
     place.check(&site);

@@ -34,22 +34,12 @@ pub fn damage(site: &Site, damage: Damage) {
 
 #[test]
 fn a_damaged_outbox_leads_to_one_whole_state() {
-    let cases: [(&str, Damage); 5] = [
-        ("the first header", |outbox, seqs| {
-            drop(outbox.insert((seqs[0], 0), b"rotten".as_slice()).unwrap())
-        }),
-        ("a later header", |outbox, seqs| {
-            drop(outbox.insert((seqs[1], 0), b"".as_slice()).unwrap())
-        }),
-        ("a header that is gone", |outbox, seqs| {
-            drop(outbox.remove((seqs[1], 0)).unwrap())
-        }),
-        ("changes", |outbox, seqs| {
-            drop(outbox.insert((seqs[0], 1), b"rotten".as_slice()).unwrap())
-        }),
-        ("changes that are gone", |outbox, seqs| {
-            drop(outbox.remove((seqs[1], 1)).unwrap())
-        }),
+    let cases: [(&str, Damage); 5] = cases![
+        "the first header", |outbox, seqs| { drop(outbox.insert((seqs[0], 0), b"rotten".as_slice()).unwrap()) };
+        "a later header", |outbox, seqs| { drop(outbox.insert((seqs[1], 0), b"".as_slice()).unwrap()) };
+        "a header that is gone", |outbox, seqs| { drop(outbox.remove((seqs[1], 0)).unwrap()) };
+        "changes", |outbox, seqs| { drop(outbox.insert((seqs[0], 1), b"rotten".as_slice()).unwrap()) };
+        "changes that are gone", |outbox, seqs| { drop(outbox.remove((seqs[1], 1)).unwrap()) };
     ];
     for (what, how) in cases {
         for is_written_first in [false, true] {

@@ -1,6 +1,5 @@
 //! Buckets that fail, and publishers that are killed: nothing is lost, and the log stays one line.
 
-use std::process::Stdio;
 use std::time::Duration;
 
 use medfeed::replicate::layout;
@@ -9,9 +8,9 @@ use medfeed::store::replication::PublishedNote;
 
 use super::faults::Disk;
 use super::published::{Place, note};
-use super::publishing::{commit, copy_of, curated};
+use super::publishing::{commit, curated};
 use super::s3::{Fault, S3};
-use super::site::{Process, SOON, wait_until};
+use super::site::{SOON, wait_until};
 
 #[test]
 fn a_full_folder_asks_for_room() {
@@ -34,39 +33,19 @@ fn a_full_folder_asks_for_room() {
 fn a_publisher_of_a_failing_store_loses_nothing_and_does_not_fork() {
     // The error codes of S3, faults of several attempts, slow answers, and faults of a sweep. `publishing_network` has
     // the others.
-    let cases = [
-        ("PUT", "/log/", Fault::LostAnswer, 3),
-        (
-            "PUT",
-            "/log/",
-            Fault::Code(409, "ConditionalRequestConflict"),
-            2,
-        ),
-        (
-            "PUT",
-            "/states/",
-            Fault::Code(409, "ConditionalRequestConflict"),
-            2,
-        ),
-        (
-            "PUT",
-            "/parts/",
-            Fault::Code(409, "ConditionalRequestConflict"),
-            1,
-        ),
-        (
-            "PUT",
-            "probe",
-            Fault::Code(409, "ConditionalRequestConflict"),
-            1,
-        ),
-        ("DELETE", "probe", Fault::Code(409, "OperationAborted"), 1),
-        ("PUT", "/alive", Fault::Code(409, "OperationAborted"), 1),
-        ("GET", "prefix", Fault::Status(503), 3),
-        ("PUT", "/log/", Fault::Held, 1),
-        ("PUT", "/parts/", Fault::Waiting, 1),
-        ("DELETE", "/states/", Fault::Status(503), 1),
-        ("DELETE", "/parts/", Fault::LostAnswer, 2),
+    let cases = cases![
+        "PUT", "/log/", Fault::LostAnswer, 3;
+        "PUT", "/log/", Fault::Code(409, "ConditionalRequestConflict"), 2;
+        "PUT", "/states/", Fault::Code(409, "ConditionalRequestConflict"), 2;
+        "PUT", "/parts/", Fault::Code(409, "ConditionalRequestConflict"), 1;
+        "PUT", "probe", Fault::Code(409, "ConditionalRequestConflict"), 1;
+        "DELETE", "probe", Fault::Code(409, "OperationAborted"), 1;
+        "PUT", "/alive", Fault::Code(409, "OperationAborted"), 1;
+        "GET", "prefix", Fault::Status(503), 3;
+        "PUT", "/log/", Fault::Held, 1;
+        "PUT", "/parts/", Fault::Waiting, 1;
+        "DELETE", "/states/", Fault::Status(503), 1;
+        "DELETE", "/parts/", Fault::LostAnswer, 2;
     ];
     // Most of the time is spent in pauses between attempts.
     std::thread::scope(|scope| {
@@ -142,26 +121,6 @@ fn a_publisher_that_may_not_delete_publishes_on() {
     place.check(&site);
 }
 
-/// As behind a proxy that answers 404 itself.
-#[test]
-fn a_publisher_that_does_not_find_its_last_state_writes_another() {
-    let (s3, site) = (S3::start(), curated());
-    let place = Place::s3(&s3);
-    place.once(&site);
-    commit(&site, 1);
-    // The publisher also looks for the entry before it writes it.
-    for (name, times) in [(layout::log(3), 2), (layout::state(3), 1)] {
-        s3.fail("GET", &name, Fault::Code(404, "NoSuchKey"), times);
-    }
-    assert_eq!(
-        place.once_with(&site, "--state-every 0s"),
-        3,
-        "a commit, a state, and another state"
-    );
-    assert_eq!(place.slots(layout::STATES), [1, 3, 4]);
-    place.check(&site);
-}
-
 /// A request has more than half a minute, so this test runs only if `MEDFEED_CASES` is set.
 #[test]
 fn a_request_without_an_answer_times_out_and_is_repeated() {
@@ -201,50 +160,6 @@ fn a_request_without_an_answer_times_out_and_is_repeated() {
             });
         }
     });
-}
-
-#[test]
-fn a_late_entry_of_a_killed_publisher_fences_only_other_copies() {
-    let (s3, site) = (S3::start(), curated());
-    let place = Place::s3(&s3);
-    place.once(&site);
-    // A publisher that is killed before the answer writes neither its note nor a heartbeat.
-    let alive = format!("some/prefix/{}", layout::ALIVE);
-    let (noted, sign) = (note(&site), s3.object(&alive).expect("a heartbeat"));
-    commit(&site, 1);
-    place.once(&site);
-    let name = format!("some/prefix/{}", layout::log(2));
-    let late = s3.object(&name).expect("an entry");
-    // The user may have another name by then.
-    for (by_other, user) in [(false, ""), (false, "renamed"), (true, "")] {
-        s3.set_object(&name, None);
-        s3.set_object(&alive, Some(sign.clone()));
-        noted.write(&site.db()).unwrap();
-        // The start reads the entry's slot and finds nothing. The response arrives only after the entry has arrived.
-        s3.fail("GET", "log/00000000000000000002", Fault::Held, 1);
-        let copy = copy_of(&site);
-        let starting = if by_other { &copy } else { &site };
-        if by_other {
-            commit(starting, 7);
-        }
-        let mut command = place.command(starting, "--once");
-        let mut publisher = Process::spawn(
-            command
-                .env("USER", user)
-                .stdout(Stdio::null())
-                .stderr(Stdio::null()),
-        );
-        s3.wait_for_held();
-        s3.set_object(&name, Some(late.clone()));
-        s3.release();
-        let code = publisher.ended_within(SOON).expect("it ends").code();
-        assert_eq!(
-            code,
-            Some(if by_other { 4 } else { 0 }),
-            "by another: {by_other}, user `{user}`"
-        );
-        place.check(&site);
-    }
 }
 
 #[test]

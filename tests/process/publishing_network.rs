@@ -12,9 +12,9 @@ use medfeed::replicate::replica::audit::audit;
 
 use super::answer_faults::Fault;
 use super::fault_relay::{FaultRelay, Recorded, run_cases};
+use super::origin::copy_into;
 use super::published::{Place, follow, note, rows_of};
 use super::publishing::commit_few;
-use super::pull_network::copy_folder;
 use super::s3::S3;
 use super::site::{Done, Process, SOON, Site, wait_for, wait_until};
 
@@ -47,41 +47,16 @@ struct Case {
 /// The number of chosen cases.
 const QUICK: usize = 24;
 /// Cases that always run: the run, the beginning and the end of the request, and the fault.
-const ALWAYS: [(Run, &str, &str, Fault); 7] = [
+const ALWAYS: [(Run, &str, &str, Fault); 7] = cases![
     // The sweep deletes all old objects of this list.
-    (Run::Again, "GET /feed?", "%2Fprobe%2F", Fault::Crossed),
+    Run::Again, "GET /feed?", "%2Fprobe%2F", Fault::Crossed;
     // Another entry in the slot of the next one would be another publisher's.
-    (
-        Run::Again,
-        "GET",
-        "log/00000000000000000008",
-        Fault::Crossed,
-    ),
-    (Run::Again, "GET", "log/00000000000000000008", Fault::Portal),
-    (
-        Run::Again,
-        "PUT",
-        "log/00000000000000000006",
-        Fault::RequestTwice,
-    ),
-    (
-        Run::Again,
-        "PUT",
-        "log/00000000000000000006",
-        Fault::NoAnswer,
-    ),
-    (
-        Run::Again,
-        "GET",
-        "log/00000000000000000005",
-        Fault::Flipped,
-    ),
-    (
-        Run::Again,
-        "GET",
-        "states/00000000000000000005",
-        Fault::ShortLast,
-    ),
+    Run::Again, "GET", "log/00000000000000000008", Fault::Crossed;
+    Run::Again, "GET", "log/00000000000000000008", Fault::Portal;
+    Run::Again, "PUT", "log/00000000000000000006", Fault::RequestTwice;
+    Run::Again, "PUT", "log/00000000000000000006", Fault::NoAnswer;
+    Run::Again, "GET", "log/00000000000000000005", Fault::Flipped;
+    Run::Again, "GET", "states/00000000000000000005", Fault::ShortLast;
 ];
 
 /// A database with a waiting commit, and its bucket.
@@ -122,7 +97,7 @@ impl Prepared {
     /// A copy of the database and the bucket, and a relay between them.
     fn fork(&self) -> (Site, S3, FaultRelay) {
         let (site, s3) = (Site::new(), self.s3.fork());
-        copy_folder(self.site.folder(), site.folder());
+        copy_into(self.site.folder(), site.folder());
         let relay = self.relay.fork_to(s3.address());
         (site, s3, relay)
     }
@@ -292,25 +267,10 @@ fn a_response_of_another_server_is_no_object_and_no_list() {
     };
     let list = || bucket.list("other", None).map(|listed| Some(listed.len()));
     type Read<'a> = &'a dyn Fn() -> Result<Option<usize>, BucketError>;
-    let cases: [(Read<'_>, Fault, Option<usize>, &str); 3] = [
-        (
-            &get,
-            Fault::Portal,
-            Some(10),
-            "`log/1`: the response has no ETag, so it is not the store's",
-        ),
-        (
-            &get,
-            Fault::NoTag,
-            Some(10),
-            "`log/1`: the response has no ETag, so it is not the store's",
-        ),
-        (
-            &list,
-            Fault::Crossed,
-            Some(0),
-            "`other`: the response names `some/prefix/log/1`",
-        ),
+    let cases: [(Read<'_>, Fault, Option<usize>, &str); 3] = cases![
+        &get, Fault::Portal, Some(10), "`log/1`: the response has no ETag, so it is not the store's";
+        &get, Fault::NoTag, Some(10), "`log/1`: the response has no ETag, so it is not the store's";
+        &list, Fault::Crossed, Some(0), "`other`: the response names `some/prefix/log/1`";
     ];
     bucket.list("log", None).unwrap();
     relay.keep_answers();

@@ -38,19 +38,16 @@ fn metrics_show_the_progress_of_publishing() {
     second.assert_told(1, &expected);
     publisher.wait_for("behind_seconds", |behind| behind == 0.0);
     let samples = scrape(&mut publisher.admin);
-    let expected = [
-        (
-            "seq",
-            Reader::open(&site.db()).unwrap().newest().commit().seq as f64,
-        ),
-        ("waiting_commits", 0.0),
-        ("outbox_bytes", 0.0),
-        ("entries_total", 2.0),
-        ("states_total", 1.0),
-        ("bucket_failures_total", 0.0),
-        ("lost_objects_total", 0.0),
-        ("trouble_seconds", 0.0),
-        ("fenced", 0.0),
+    let expected = cases![
+        "seq", Reader::open(&site.db()).unwrap().newest().commit().seq as f64;
+        "waiting_commits", 0.0;
+        "outbox_bytes", 0.0;
+        "entries_total", 2.0;
+        "states_total", 1.0;
+        "bucket_failures_total", 0.0;
+        "lost_objects_total", 0.0;
+        "trouble_seconds", 0.0;
+        "fenced", 0.0;
     ];
     for (name, expected) in expected {
         assert_eq!(
@@ -97,6 +94,8 @@ fn metrics_show_the_progress_of_publishing() {
     // The newest state is lost: it is counted, and another one is written.
     s3.set_object(&format!("some/prefix/{}", layout::state(1)), None);
     publisher.wait_for("lost_objects_total", |lost| lost >= 1.0);
+    let told = "was published from here and is gone or damaged";
+    assert!(publisher.logged().contains(told), "{}", publisher.logged());
     publisher.wait_for("states_total", |states| states == 2.0);
     check_with_promtool(&publisher.admin);
     for (target, status) in [
@@ -109,13 +108,7 @@ fn metrics_show_the_progress_of_publishing() {
     }
     // It ends with exit code 0 on SIGTERM.
     publisher.process.signal("TERM");
-    assert_eq!(
-        publisher
-            .process
-            .ended_within(SOON)
-            .and_then(|status| status.code()),
-        Some(0)
-    );
+    assert_eq!(publisher.process.exit_code(), Some(0));
     place.check(&site);
 }
 
@@ -164,13 +157,7 @@ fn a_fenced_publisher_keeps_running_for_monitoring() {
     let refused = place.run(&other, "--once");
     assert_eq!(refused.code, Some(4), "{refused:?}");
     let refused = other.run(["key", "create", "--license", "all"]);
-    assert!(
-        refused.code == Some(4)
-            && refused
-                .stderr
-                .contains("is no longer published from here: "),
-        "{refused:?}"
-    );
+    refused.assert_told(4, "is no longer published from here: ");
     let told = place.run(&other, "--status");
     assert!(
         told.stdout.contains("does not contain this end"),
@@ -193,13 +180,7 @@ fn a_fenced_publisher_keeps_running_for_monitoring() {
     );
     assert_eq!(publisher.process.ended_within(Duration::ZERO), None);
     publisher.process.signal("TERM");
-    assert_eq!(
-        publisher
-            .process
-            .ended_within(SOON)
-            .and_then(|status| status.code()),
-        Some(4)
-    );
+    assert_eq!(publisher.process.exit_code(), Some(4));
 }
 
 #[test]
@@ -253,13 +234,7 @@ fn systemd_is_notified_once_everything_is_published() {
     assert_eq!(place.check(&site).slot, 1);
     publisher.process.signal("TERM");
     assert_eq!(told(SOON).unwrap().trim(), "STOPPING=1");
-    assert_eq!(
-        publisher
-            .process
-            .ended_within(SOON)
-            .and_then(|status| status.code()),
-        Some(0)
-    );
+    assert_eq!(publisher.process.exit_code(), Some(0));
     assert!(
         !publisher.logged().contains("unknown variable"),
         "{}",

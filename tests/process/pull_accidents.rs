@@ -62,19 +62,11 @@ fn a_refusing_service_leaves_the_copy() {
             .chain(pulled.key.encode_utf16().flat_map(of))
             .collect::<Vec<u8>>()
     };
-    let cases = [
-        (format!("\u{feff}{}\r\n", pulled.key).into_bytes(), 0, ""),
-        (
-            utf16(b"\xff\xfe", u16::to_le_bytes),
-            2,
-            "save the key as UTF-8",
-        ),
-        (
-            utf16(b"\xfe\xff", u16::to_be_bytes),
-            2,
-            "save the key as UTF-8",
-        ),
-        (utf16(b"", u16::to_le_bytes), 2, "save the key as UTF-8"),
+    let cases = cases![
+        format!("\u{feff}{}\r\n", pulled.key).into_bytes(), 0, "";
+        utf16(b"\xff\xfe", u16::to_le_bytes), 2, "save the key as UTF-8";
+        utf16(b"\xfe\xff", u16::to_be_bytes), 2, "save the key as UTF-8";
+        utf16(b"", u16::to_le_bytes), 2, "save the key as UTF-8";
     ];
     for (bytes, code, message) in cases {
         let file = pulled.site.write("key.txt", bytes);
@@ -158,47 +150,30 @@ fn objects_of_others_that_refuse_a_write_are_named() {
     pulled.pull("");
     pulled.import("conferences.jsonl", conferences_of_version(300, 1));
     // (statements, their undoing, the parts of the message)
-    let cases: [(&str, &str, &[&str]); 7] = [
-        (
-            "DELETE FROM therapy_areas; ALTER TABLE therapy_areas ADD COLUMN mine NOT NULL;
+    let cases: [(&str, &str, &[&str]); 7] = cases![
+        "DELETE FROM therapy_areas; ALTER TABLE therapy_areas ADD COLUMN mine NOT NULL;
              CREATE TRIGGER harmless AFTER UPDATE ON conferences BEGIN SELECT 1; END",
             "ALTER TABLE therapy_areas DROP COLUMN mine; DROP TRIGGER harmless",
-            &["the NOT NULL of the column `mine` of the table `therapy_areas` refuses what the service sends"],
-        ),
-        (
-            "CREATE TRIGGER guard BEFORE UPDATE ON conferences WHEN new.id = 77 BEGIN SELECT RAISE(ABORT, 'not mine'); END",
-            "DROP TRIGGER guard",
-            &["(not mine)", "the trigger `guard` of the table `conferences`"],
-        ),
-        (
-            "CREATE TABLE mine (x UNIQUE); CREATE TRIGGER copying AFTER UPDATE ON conferences BEGIN INSERT INTO mine VALUES (1); END",
+            &["the NOT NULL of the column `mine` of the table `therapy_areas` refuses what the service sends"];
+        "CREATE TRIGGER guard BEFORE UPDATE ON conferences WHEN new.id = 77 BEGIN SELECT RAISE(ABORT, 'not mine'); END",
+            "DROP TRIGGER guard", &["(not mine)", "the trigger `guard` of the table `conferences`"];
+        "CREATE TABLE mine (x UNIQUE); CREATE TRIGGER copying AFTER UPDATE ON conferences BEGIN INSERT INTO mine VALUES (1); END",
             "DROP TRIGGER copying; DROP TABLE mine",
-            &["mine.x", "the trigger `copying` of the table `conferences`"],
-        ),
-        (
-            "CREATE TRIGGER logging AFTER UPDATE ON conferences BEGIN INSERT INTO nowhere VALUES (new.id); END",
-            "DROP TRIGGER logging",
-            &["nowhere", "the trigger `logging` of the table `conferences`"],
-        ),
-        (
-            "UPDATE conferences SET url = id; CREATE UNIQUE INDEX one_url ON conferences (coalesce(url, 'none'))",
-            "DROP INDEX one_url",
-            &["the unique index `one_url` of the table `conferences`"],
-        ),
-        (
-            "UPDATE conferences SET venue = id; CREATE UNIQUE INDEX one_venue ON conferences (venue);
+            &["mine.x", "the trigger `copying` of the table `conferences`"];
+        "CREATE TRIGGER logging AFTER UPDATE ON conferences BEGIN INSERT INTO nowhere VALUES (new.id); END",
+            "DROP TRIGGER logging", &["nowhere", "the trigger `logging` of the table `conferences`"];
+        "UPDATE conferences SET url = id; CREATE UNIQUE INDEX one_url ON conferences (coalesce(url, 'none'))",
+            "DROP INDEX one_url", &["the unique index `one_url` of the table `conferences`"];
+        "UPDATE conferences SET venue = id; CREATE UNIQUE INDEX one_venue ON conferences (venue);
              CREATE UNIQUE INDEX another ON journals (name)",
             "DROP INDEX one_venue; DROP INDEX another",
             &[
                 "(UNIQUE constraint failed: conferences.venue)",
                 "the unique index `one_venue` of the table `conferences` refuses what the service sends",
-            ],
-        ),
-        (
-            "ALTER TABLE conferences ADD COLUMN mine DEFAULT 1 CHECK (json NOT LIKE '%version 1%')",
+            ];
+        "ALTER TABLE conferences ADD COLUMN mine DEFAULT 1 CHECK (json NOT LIKE '%version 1%')",
             "ALTER TABLE conferences DROP COLUMN mine",
-            &["the check `json NOT LIKE '%version 1%'` of the table `conferences`"],
-        ),
+            &["the check `json NOT LIKE '%version 1%'` of the table `conferences`"];
     ];
     pulled.assert_refused(&cases);
     // An index that refuses nothing stays, and no row is lost because of it.
@@ -235,33 +210,13 @@ fn files_that_are_no_copy_of_this_service_stay_untouched() {
         fs::read(pulled.site.path("newer.sqlite")).unwrap()
     };
     let whole = fs::read(&pulled.copy).unwrap();
-    let cases: [(&str, Vec<u8>, &str); 6] = [
-        (
-            "text",
-            b"id,name\n1,a\n".repeat(20),
-            "is not a copy made by `medfeed pull`",
-        ),
-        (
-            "short",
-            b"x".to_vec(),
-            "is not a copy made by `medfeed pull`",
-        ),
-        (
-            "redb",
-            fs::read(pulled.site.db()).unwrap(),
-            "is not a copy made by `medfeed pull`",
-        ),
-        (
-            "sqlite",
-            sqlite("CREATE TABLE mine (x); INSERT INTO mine VALUES (1)"),
-            "is not a copy made by `medfeed pull`",
-        ),
-        (
-            "newer",
-            newer,
-            "written by another version of this program (format 99",
-        ),
-        ("cut", whole[..whole.len() / 2].to_vec(), "damaged"),
+    let cases: [(&str, Vec<u8>, &str); 6] = cases![
+        "text", b"id,name\n1,a\n".repeat(20), "is not a copy made by `medfeed pull`";
+        "short", b"x".to_vec(), "is not a copy made by `medfeed pull`";
+        "redb", fs::read(pulled.site.db()).unwrap(), "is not a copy made by `medfeed pull`";
+        "sqlite", sqlite("CREATE TABLE mine (x); INSERT INTO mine VALUES (1)"), "is not a copy made by `medfeed pull`";
+        "newer", newer, "written by another version of this program (format 99";
+        "cut", whole[..whole.len() / 2].to_vec(), "damaged";
     ];
     for (name, content, message) in cases {
         fs::write(&pulled.copy, &content).unwrap();
@@ -309,20 +264,14 @@ fn wrong_addresses_and_foreign_services_are_reported() {
     let pulled = Pulled::with(300);
     let page = Scripted::new(|_, _| Reply::new(200, "<html>"));
     let walled = Scripted::new(|_, _| Reply::new(403, "<html>Forbidden by policy</html>"));
-    let cases = [
-        ("feed.example.org".to_owned(), "write it as https://", 2),
-        ("https://key@feed.example.org".to_owned(), "MEDFEED_KEY", 2),
-        (
-            "http://192.0.2.1".to_owned(),
-            "must not travel in plain text",
-            2,
-        ),
-        (page.url(), "check that a medfeed service answers there", 1),
-        (
-            walled.url(),
+    let cases = cases![
+        "feed.example.org".to_owned(), "write it as https://", 2;
+        "https://key@feed.example.org".to_owned(), "MEDFEED_KEY", 2;
+        "http://192.0.2.1".to_owned(), "must not travel in plain text", 2;
+        page.url(), "check that a medfeed service answers there", 1;
+        walled.url(),
             "answered 403 Forbidden, without the explanation of a medfeed service: something in between may have answered",
-            3,
-        ),
+            3;
     ];
     for (url, message, code) in cases {
         let done = pulled.run_at(&url, "--dataset journals");
@@ -363,7 +312,7 @@ fn one_pull_at_a_time_works_on_a_copy() {
         assert_eq!(elsewhere.code, Some(0), "{elsewhere:?}");
         follower.kill();
         // The lock of a killed pull is released.
-        assert_eq!(pulled.pull("").stdout.matches("nothing new").count(), 2);
+        assert_eq!(pulled.pull("").count("nothing new"), 2);
     }
 }
 
@@ -387,7 +336,7 @@ fn a_pull_that_waited_for_the_lock_uses_the_copy_that_is_there_now() {
         });
         fs::rename(&made, &pulled.copy).unwrap();
         drop(held);
-        pull.ended_within(SOON).and_then(|status| status.code())
+        pull.exit_code()
     };
     // A pull waits for a second. A loaded machine may take longer.
     let code = wait_until("a pull that gets the lock", SOON, || {
@@ -431,97 +380,35 @@ fn a_comparison_finds_and_repairs_changed_rows() {
          \"tags\":[{\"id\":3,\"type\":\"A\",\"name\":\"B\",\"category\":null}]}\n",
     );
     pulled.pull("--verify");
-    let cases = [
-        (
-            "UPDATE conferences SET json = replace(json, 'Conference 5\"', 'Conference 6\"') WHERE id = 5",
-            "differs from the service's",
-        ),
-        (
-            "UPDATE conferences SET json = CAST(json || x'ff' AS TEXT) WHERE id = 300",
-            "differs from the service's",
-        ),
-        (
-            "DELETE FROM conferences WHERE id = 17",
-            "299 records instead of 300",
-        ),
-        (
-            "INSERT INTO conferences (id, json) VALUES (9000, '{\"id\":9000}')",
-            "301 records instead of 300",
-        ),
-        (
-            "UPDATE conferences SET id = 9000 WHERE id = 1",
-            "differs from the service's",
-        ),
-        (
-            "INSERT INTO conferences (id, json) VALUES (0, '{\"id\":0}'), (-5, '{\"id\":-5}')",
-            "302 records instead of 300",
-        ),
-        (
-            "INSERT INTO conferences (id, json) VALUES (9223372036854775807, 'x'), (-9223372036854775807 - 1, 'x')",
-            "302 records instead of 300",
-        ),
-        (
-            "UPDATE conferences SET id = 0 WHERE id = 1",
-            "the id of record 0 does not fit its JSON",
-        ),
-        (
-            "WITH RECURSIVE n (x) AS (SELECT 0 UNION ALL SELECT x - 1 FROM n WHERE x > -2500)
+    let cases = cases![
+        "UPDATE conferences SET json = replace(json, 'Conference 5\"', 'Conference 6\"') WHERE id = 5",
+            "differs from the service's";
+        "UPDATE conferences SET json = CAST(json || x'ff' AS TEXT) WHERE id = 300", "differs from the service's";
+        "DELETE FROM conferences WHERE id = 17", "299 records instead of 300";
+        "INSERT INTO conferences (id, json) VALUES (9000, '{\"id\":9000}')", "301 records instead of 300";
+        "UPDATE conferences SET id = 9000 WHERE id = 1", "differs from the service's";
+        "INSERT INTO conferences (id, json) VALUES (0, '{\"id\":0}'), (-5, '{\"id\":-5}')",
+            "302 records instead of 300";
+        "INSERT INTO conferences (id, json) VALUES (9223372036854775807, 'x'), (-9223372036854775807 - 1, 'x')",
+            "302 records instead of 300";
+        "UPDATE conferences SET id = 0 WHERE id = 1", "the id of record 0 does not fit its JSON";
+        "WITH RECURSIVE n (x) AS (SELECT 0 UNION ALL SELECT x - 1 FROM n WHERE x > -2500)
              INSERT INTO conferences (id, json) SELECT x, '{}' FROM n",
-            "2801 records instead of 300",
-        ),
-        (
-            "UPDATE conferences SET json = CAST(json AS BLOB) WHERE id = 5",
-            "the JSON of record 5 is not text",
-        ),
-        (
-            "UPDATE sync SET records = 7 WHERE dataset = 'conferences'",
-            "count of records",
-        ),
-        (
-            "UPDATE conferences SET city = 'Elsewhere' WHERE id = 9",
-            "column `city` of record 9",
-        ),
-        (
-            "UPDATE conferences SET updated_at = NULL WHERE id = 9",
-            "column `updated_at` of record 9",
-        ),
-        (
-            "DELETE FROM conference_organizations",
-            "`conference_organizations`",
-        ),
-        (
-            "INSERT INTO conference_tags VALUES (4, 3)",
-            "`conference_tags` does not fit",
-        ),
-        (
-            "INSERT INTO conference_tags VALUES (9999, 3)",
-            "a link of a missing record",
-        ),
-        (
-            "INSERT INTO conference_tags VALUES ('of text', 3)",
-            "a link of a missing record",
-        ),
-        (
-            "INSERT INTO conference_tags VALUES (-9223372036854775807 - 1, 3)",
-            "a link of a missing record",
-        ),
-        (
-            "INSERT INTO therapy_areas VALUES (x'00ff')",
-            "no record links to",
-        ),
-        (
-            "UPDATE organizations SET name = 'Other'",
-            "`organizations` does not fit the records that link to `7`",
-        ),
-        ("DELETE FROM organizations", "`organizations` lacks `7`"),
-        (
-            "INSERT INTO therapy_areas VALUES ('Stray')",
-            "no record links to",
-        ),
-        (
-            "INSERT INTO conferences_search (conferences_search) VALUES ('delete-all')",
-            "full-text index",
-        ),
+            "2801 records instead of 300";
+        "UPDATE conferences SET json = CAST(json AS BLOB) WHERE id = 5", "the JSON of record 5 is not text";
+        "UPDATE sync SET records = 7 WHERE dataset = 'conferences'", "count of records";
+        "UPDATE conferences SET city = 'Elsewhere' WHERE id = 9", "column `city` of record 9";
+        "UPDATE conferences SET updated_at = NULL WHERE id = 9", "column `updated_at` of record 9";
+        "DELETE FROM conference_organizations", "`conference_organizations`";
+        "INSERT INTO conference_tags VALUES (4, 3)", "`conference_tags` does not fit";
+        "INSERT INTO conference_tags VALUES (9999, 3)", "a link of a missing record";
+        "INSERT INTO conference_tags VALUES ('of text', 3)", "a link of a missing record";
+        "INSERT INTO conference_tags VALUES (-9223372036854775807 - 1, 3)", "a link of a missing record";
+        "INSERT INTO therapy_areas VALUES (x'00ff')", "no record links to";
+        "UPDATE organizations SET name = 'Other'", "`organizations` does not fit the records that link to `7`";
+        "DELETE FROM organizations", "`organizations` lacks `7`";
+        "INSERT INTO therapy_areas VALUES ('Stray')", "no record links to";
+        "INSERT INTO conferences_search (conferences_search) VALUES ('delete-all')", "full-text index";
     ];
     pulled.assert_repaired(&cases);
     assert_eq!(
@@ -536,17 +423,13 @@ fn a_comparison_finds_and_repairs_changed_rows() {
 fn a_copy_that_another_program_changes_meanwhile_is_not_called_repaired() {
     let pulled = Pulled::with(300);
     pulled.pull("");
-    let triggers = [
-        (
-            "CREATE TRIGGER other AFTER UPDATE OF name ON conferences WHEN new.id = 7
+    let triggers = cases![
+        "CREATE TRIGGER other AFTER UPDATE OF name ON conferences WHEN new.id = 7
              BEGIN UPDATE conferences SET json = '{\"id\":7}' WHERE id = 7; END",
-            "differs from the service's content",
-        ),
-        (
-            "CREATE TRIGGER other AFTER UPDATE OF name ON conferences WHEN new.id = 7
+            "differs from the service's content";
+        "CREATE TRIGGER other AFTER UPDATE OF name ON conferences WHEN new.id = 7
              BEGIN UPDATE conferences SET city = 'Elsewhere' WHERE id = 6; END",
-            "column `city` of record 6",
-        ),
+            "column `city` of record 6";
     ];
     for (trigger, fault) in triggers {
         pulled.tamper(&format!(
@@ -616,20 +499,9 @@ fn tables_of_another_layout_are_made_anew_from_the_records() {
     assert_eq!(pulled.content("conferences"), before);
     // The user's own views stay.
     assert_eq!(views.map(|query| pulled.column(query)), shown);
-    assert_eq!(
-        pulled
-            .pull("--verify")
-            .stdout
-            .matches("nothing new")
-            .count(),
-        2
-    );
+    assert_eq!(pulled.pull("--verify").count("nothing new"), 2);
     // A comparison repairs records whose JSON cannot be read.
-    for json in [
-        "x",
-        "{\"id\":3,\"name\":\"\\ud800\"}",
-        "{\"id\":3,\"year\":1e999}",
-    ] {
+    for json in words!["x" "{\"id\":3,\"name\":\"\\ud800\"}" "{\"id\":3,\"year\":1e999}"] {
         pulled.tamper(&format!(
             "UPDATE conferences SET json = '{json}' WHERE id = 3; UPDATE copy SET value = 'old'
             WHERE name = 'layout'"
@@ -654,21 +526,15 @@ fn a_reload_makes_missing_tables_and_columns_again() {
     );
     let before = pulled.content("conferences");
     // (statements, the part of the message)
-    let cases = [
-        ("ALTER TABLE conferences DROP COLUMN venue", "venue"),
-        ("ALTER TABLE tags DROP COLUMN category", "category"),
-        ("ALTER TABLE journals RENAME COLUMN h_index TO h", "h_index"),
-        (
-            "DROP TABLE conference_therapy_areas",
-            "conference_therapy_areas",
-        ),
-        ("DROP TABLE journals", "journals"),
-        ("DROP TABLE therapy_areas", "therapy_areas"),
-        ("DROP TABLE sync", "sync"),
-        (
-            "DROP VIEW dates_to_confirm; ALTER TABLE conferences DROP COLUMN json",
-            "json",
-        ),
+    let cases = cases![
+        "ALTER TABLE conferences DROP COLUMN venue", "venue";
+        "ALTER TABLE tags DROP COLUMN category", "category";
+        "ALTER TABLE journals RENAME COLUMN h_index TO h", "h_index";
+        "DROP TABLE conference_therapy_areas", "conference_therapy_areas";
+        "DROP TABLE journals", "journals";
+        "DROP TABLE therapy_areas", "therapy_areas";
+        "DROP TABLE sync", "sync";
+        "DROP VIEW dates_to_confirm; ALTER TABLE conferences DROP COLUMN json", "json";
     ];
     for (sql, part) in cases {
         pulled.tamper(sql);
@@ -681,11 +547,7 @@ fn a_reload_makes_missing_tables_and_columns_again() {
         );
         pulled.pull("--reload");
         let done = pulled.pull("--verify");
-        assert_eq!(
-            done.stdout.matches("equal to").count(),
-            2,
-            "{sql}: {done:?}"
-        );
+        assert_eq!(done.count("equal to"), 2, "{sql}: {done:?}");
         assert!(!done.stdout.contains("repaired"), "{sql}: {done:?}");
         assert_eq!(pulled.content("conferences"), before, "{sql}");
         assert_eq!(pulled.column("SELECT count(*) FROM mine"), ["300"], "{sql}");
@@ -777,18 +639,11 @@ fn a_scheme_that_does_not_fit_the_port_is_named() {
     let plain = Pulled::with(5);
     let [to_secure, to_plain] = [&secure, &plain].map(|pulled| pulled.server.address);
     let page = Scripted::new(|_, _| Reply::new(400, "<html>a plain request"));
-    let cases = [
-        (
-            &secure,
-            format!("http://{to_secure}"),
-            "if it speaks HTTPS, use an address that begins with https://",
-        ),
-        (
-            &plain,
-            format!("https://{to_plain}"),
-            "the server there does not speak TLS; check the port, or use an address that begins with http://",
-        ),
-        (&plain, page.url(), "or a server that expects https"),
+    let cases = cases![
+        &secure, format!("http://{to_secure}"), "if it speaks HTTPS, use an address that begins with https://";
+        &plain, format!("https://{to_plain}"),
+            "the server there does not speak TLS; check the port, or use an address that begins with http://";
+        &plain, page.url(), "or a server that expects https";
     ];
     for (pulled, url, expected) in cases {
         let (line, mut pull) = first_line(pulled.command(&url, "--dataset journals"));
@@ -822,20 +677,12 @@ fn only_certificates_of_the_named_authorities_are_trusted() {
         .site
         .write("both.pem", other.cert.pem() + &pair.cert.pem());
     assert!(pulled.url().starts_with("https://"));
-    let cases = [
-        ("--dataset conferences --ca-file own.pem", 0, ""),
-        ("--dataset conferences --ca-file both.pem", 0, ""),
-        (
-            "--dataset conferences",
-            1,
-            "not signed by a trusted authority",
-        ),
-        ("--dataset conferences --ca-file none.pem", 2, "none.pem"),
-        (
-            "--dataset conferences --ca-file empty.pem",
-            2,
-            "contains no certificate",
-        ),
+    let cases = cases![
+        "--dataset conferences --ca-file own.pem", 0, "";
+        "--dataset conferences --ca-file both.pem", 0, "";
+        "--dataset conferences", 1, "not signed by a trusted authority";
+        "--dataset conferences --ca-file none.pem", 2, "none.pem";
+        "--dataset conferences --ca-file empty.pem", 2, "contains no certificate";
     ];
     for (args, code, message) in cases {
         let done = pulled.run(args);
@@ -851,22 +698,10 @@ fn proxies_of_the_environment_are_used_for_other_machines() {
     let pair = rcgen::generate_simple_self_signed(["feed.example.org".to_owned()]).unwrap();
     site.write("cert.pem", pair.cert.pem());
     // (the variable, the address of the service, the request to the proxy)
-    let cases = [
-        (
-            "HTTPS_PROXY",
-            "https://feed.example.org",
-            "CONNECT feed.example.org:443 HTTP/1.1",
-        ),
-        (
-            "https_proxy",
-            "https://feed.example.org:8443",
-            "CONNECT feed.example.org:8443 HTTP/1.1",
-        ),
-        (
-            "HTTP_PROXY",
-            "http://192.0.2.1",
-            "GET http://192.0.2.1/v1/exports/conferences HTTP/1.1",
-        ),
+    let cases = cases![
+        "HTTPS_PROXY", "https://feed.example.org", "CONNECT feed.example.org:443 HTTP/1.1";
+        "https_proxy", "https://feed.example.org:8443", "CONNECT feed.example.org:8443 HTTP/1.1";
+        "HTTP_PROXY", "http://192.0.2.1", "GET http://192.0.2.1/v1/exports/conferences HTTP/1.1";
     ];
     for (variable, url, expected) in cases {
         let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -879,14 +714,8 @@ fn proxies_of_the_environment_are_used_for_other_machines() {
             "cert.pem",
             "--plain-http",
         ]);
-        for name in [
-            "HTTP_PROXY",
-            "http_proxy",
-            "HTTPS_PROXY",
-            "https_proxy",
-            "ALL_PROXY",
-            "NO_PROXY",
-            "no_proxy",
+        for name in words![
+            "HTTP_PROXY" "http_proxy" "HTTPS_PROXY" "https_proxy" "ALL_PROXY" "NO_PROXY" "no_proxy"
         ] {
             command.env_remove(name);
         }
@@ -918,70 +747,16 @@ fn a_proxy_that_does_not_help_is_named() {
     let refusal = "HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n";
     let dead = || "127.0.0.1:1".to_owned();
     // (the variable, the scheme and address of the proxy, the address of the service, parts of the message)
-    let cases = [
-        (
-            "HTTPS_PROXY",
-            "http://",
-            dead(),
-            "https://feed.example.org",
-            "refused",
-        ),
-        (
-            "ALL_PROXY",
-            "http://",
-            dead(),
-            "https://feed.example.org",
-            "refused",
-        ),
-        (
-            "HTTP_PROXY",
-            "http://",
-            dead(),
-            "http://feed.example.org",
-            "refused",
-        ),
-        (
-            "https_proxy",
-            "http://",
-            answering(login),
-            "https://feed.example.org",
-            "login (407)",
-        ),
-        (
-            "HTTPS_PROXY",
-            "http://me:secret@",
-            answering(refusal),
-            "https://feed.example.org",
-            "unsuccessful",
-        ),
-        (
-            "http_proxy",
-            "http://",
-            answering(login),
-            "http://feed.example.org",
-            "answered 407",
-        ),
-        (
-            "http_proxy",
-            "http://",
-            answering(refusal),
-            "http://feed.example.org",
-            "answered 403",
-        ),
-        (
-            "ALL_PROXY",
-            "socks5://",
-            dead(),
-            "https://feed.example.org",
-            "SOCKS is not supported",
-        ),
-        (
-            "HTTP_PROXY",
-            "socks5h://",
-            dead(),
-            "http://feed.example.org",
-            "SOCKS is not supported",
-        ),
+    let cases = cases![
+        "HTTPS_PROXY", "http://", dead(), "https://feed.example.org", "refused";
+        "ALL_PROXY", "http://", dead(), "https://feed.example.org", "refused";
+        "HTTP_PROXY", "http://", dead(), "http://feed.example.org", "refused";
+        "https_proxy", "http://", answering(login), "https://feed.example.org", "login (407)";
+        "HTTPS_PROXY", "http://me:secret@", answering(refusal), "https://feed.example.org", "unsuccessful";
+        "http_proxy", "http://", answering(login), "http://feed.example.org", "answered 407";
+        "http_proxy", "http://", answering(refusal), "http://feed.example.org", "answered 403";
+        "ALL_PROXY", "socks5://", dead(), "https://feed.example.org", "SOCKS is not supported";
+        "HTTP_PROXY", "socks5h://", dead(), "http://feed.example.org", "SOCKS is not supported";
     ];
     for (variable, scheme, address, url, expected) in cases {
         let mut command = site.command([
@@ -1023,24 +798,13 @@ fn authority(name: &str, from: i32, until: i32) -> (rcgen::Certificate, rcgen::K
 #[test]
 fn a_self_signed_certificate_is_trusted_where_it_is_the_one_in_the_file() {
     let other = authority("127.0.0.1", 2000, 2999).0.pem();
-    let cases = [
-        ("own", "127.0.0.1", 2000, 2999, ""),
-        (
-            "other",
-            "127.0.0.1",
-            2000,
-            2999,
-            "its certificate is marked as that of an authority; pass exactly this certificate with --ca-file",
-        ),
-        (
-            "own",
-            "feed.example.org",
-            2000,
-            2999,
-            "does not contain the name in the address",
-        ),
-        ("own", "127.0.0.1", 2000, 2001, "has expired"),
-        ("own", "127.0.0.1", 2998, 2999, "not valid yet"),
+    let cases = cases![
+        "own", "127.0.0.1", 2000, 2999, "";
+        "other", "127.0.0.1", 2000, 2999,
+            "its certificate is marked as that of an authority; pass exactly this certificate with --ca-file";
+        "own", "feed.example.org", 2000, 2999, "does not contain the name in the address";
+        "own", "127.0.0.1", 2000, 2001, "has expired";
+        "own", "127.0.0.1", 2998, 2999, "not valid yet";
     ];
     for (file, name, from, until, message) in cases {
         let (certificate, pair) = authority(name, from, until);
@@ -1054,11 +818,7 @@ fn a_self_signed_certificate_is_trusted_where_it_is_the_one_in_the_file() {
             "{file} {name} {from}: {line}"
         );
         if message.is_empty() {
-            assert_eq!(
-                pull.ended_within(SOON).and_then(|status| status.code()),
-                Some(0),
-                "{line}"
-            );
+            assert_eq!(pull.exit_code(), Some(0), "{line}");
             assert_eq!(pulled.content("conferences").records, 10);
         }
     }

@@ -141,29 +141,20 @@ fn the_last_entry_of_a_record_on_a_page_counts() {
         &'static [(i64, &'static str)],
         &'static [(i64, &'static str)],
     );
-    let cases: [Case; 13] = [
-        (&[], &[(2, "a"), (4, "a"), (6, "a")]),
-        (&[(1, "b")], &[(1, "b"), (2, "a"), (4, "a"), (6, "a")]),
-        (&[(7, "b")], &[(2, "a"), (4, "a"), (6, "a"), (7, "b")]),
-        (&[(6, "b"), (2, "b")], &[(2, "b"), (4, "a"), (6, "b")]),
-        (&[(2, "")], &[(4, "a"), (6, "a")]),
-        (&[(6, "")], &[(2, "a"), (4, "a")]),
-        (
-            &[(9, ""), (1, ""), (3, "")],
-            &[(2, "a"), (4, "a"), (6, "a")],
-        ),
-        (&[(5, "b"), (5, "")], &[(2, "a"), (4, "a"), (6, "a")]),
-        (&[(4, ""), (4, "b")], &[(2, "a"), (4, "b"), (6, "a")]),
-        (&[(4, ""), (4, "")], &[(2, "a"), (6, "a")]),
-        (
-            &[(5, "b"), (5, "c")],
-            &[(2, "a"), (4, "a"), (5, "c"), (6, "a")],
-        ),
-        (
-            &[(4, "b"), (6, "b"), (4, "c"), (6, "")],
-            &[(2, "a"), (4, "c")],
-        ),
-        (&[(6, ""), (4, ""), (2, "")], &[]),
+    let cases: [Case; 13] = cases![
+        &[], &[(2, "a"), (4, "a"), (6, "a")];
+        &[(1, "b")], &[(1, "b"), (2, "a"), (4, "a"), (6, "a")];
+        &[(7, "b")], &[(2, "a"), (4, "a"), (6, "a"), (7, "b")];
+        &[(6, "b"), (2, "b")], &[(2, "b"), (4, "a"), (6, "b")];
+        &[(2, "")], &[(4, "a"), (6, "a")];
+        &[(6, "")], &[(2, "a"), (4, "a")];
+        &[(9, ""), (1, ""), (3, "")], &[(2, "a"), (4, "a"), (6, "a")];
+        &[(5, "b"), (5, "")], &[(2, "a"), (4, "a"), (6, "a")];
+        &[(4, ""), (4, "b")], &[(2, "a"), (4, "b"), (6, "a")];
+        &[(4, ""), (4, "")], &[(2, "a"), (6, "a")];
+        &[(5, "b"), (5, "c")], &[(2, "a"), (4, "a"), (5, "c"), (6, "a")];
+        &[(4, "b"), (6, "b"), (4, "c"), (6, "")], &[(2, "a"), (4, "c")];
+        &[(6, ""), (4, ""), (2, "")], &[];
     ];
     for kind in KINDS {
         let folder = tempfile::tempdir().unwrap();
@@ -260,31 +251,11 @@ fn removals_of_an_edited_file_are_those_that_the_export_lacks() {
         &'static [i64],
         &'static [i64],
     );
-    let cases: [Case; 4] = [
-        (
-            &[1, 2, 3, 9, 10, 20],
-            &[],
-            &[-2, -3, -20],
-            &[-1, -2, -3, -9, -10, -20],
-        ),
-        (
-            &[1, 10, 2, 20, 3, 9],
-            &[],
-            &[-2, -3, -20],
-            &[-1, -2, -3, -9, -10, -20],
-        ),
-        (
-            &[1, 0, 3, 9, 10, 20],
-            &[2],
-            &[-3, -20],
-            &[-1, -3, -9, -10, -20],
-        ),
-        (
-            &[0, 20, 2],
-            &[1, 3, 9, 10],
-            &[1, -2, 9, 10, -20],
-            &[-2, -20],
-        ),
+    let cases: [Case; 4] = cases![
+        &[1, 2, 3, 9, 10, 20], &[], &[-2, -3, -20], &[-1, -2, -3, -9, -10, -20];
+        &[1, 10, 2, 20, 3, 9], &[], &[-2, -3, -20], &[-1, -2, -3, -9, -10, -20];
+        &[1, 0, 3, 9, 10, 20], &[2], &[-3, -20], &[-1, -3, -9, -10, -20];
+        &[0, 20, 2], &[1, 3, 9, 10], &[1, -2, 9, 10, -20], &[-2, -20];
     ];
     for (ids, same, fewer, removed) in cases {
         let folder = tempfile::tempdir().unwrap();
@@ -478,28 +449,13 @@ fn times_in_a_sqlite_copy_move_with_their_actions() {
     load(&mut *copy, Journals, "j0", &named([1], "a"));
     // (the action, the columns of conferences that move from 2020 to now)
     type Step = fn(&mut dyn PullTarget);
-    let cases: [(&str, Step, &[&str]); 5] = [
-        ("nothing", |_| {}, &[]),
-        (
-            "an empty page",
-            |copy| drop(apply(copy, "c1", &[])),
-            &["checked_at"],
-        ),
-        (
-            "a page",
-            |copy| drop(apply(copy, "c2", &[(1, "b")])),
-            &["changed_at", "checked_at"],
-        ),
-        (
-            "a load",
-            |copy| drop(load(copy, Conferences, "c4", &named([1], "c"))),
-            &["loaded_at", "changed_at", "checked_at", "verified_at"],
-        ),
-        (
-            "a comparison",
-            |copy| copy.set_verified(Conferences).unwrap(),
-            &["verified_at"],
-        ),
+    let cases: [(&str, Step, &[&str]); 5] = cases![
+        "nothing", |_| {}, &[];
+        "an empty page", |copy| drop(apply(copy, "c1", &[])), &["checked_at"];
+        "a page", |copy| drop(apply(copy, "c2", &[(1, "b")])), &["changed_at", "checked_at"];
+        "a load", |copy| drop(load(copy, Conferences, "c4", &named([1], "c"))),
+            &["loaded_at", "changed_at", "checked_at", "verified_at"];
+        "a comparison", |copy| copy.set_verified(Conferences).unwrap(), &["verified_at"];
     ];
     for (what, step, moved) in cases {
         set_back("sqlite", folder.path());

@@ -42,16 +42,12 @@ fn files_that_the_state_does_not_name_are_loaded_anew() {
         )
         .unwrap();
     };
-    let cases: [(&str, &dyn Fn()); 5] = [
-        ("a byte in the lines", &|| longer("conferences.jsonl")),
-        ("a byte in the table", &|| longer("conferences.csv")),
-        ("a line too few", &|| shorter("conferences.jsonl")),
-        ("no table", &|| {
-            fs::remove_file(path("conferences.csv")).unwrap()
-        }),
-        ("no lines", &|| {
-            fs::remove_file(path("conferences.jsonl")).unwrap()
-        }),
+    let cases: [(&str, &dyn Fn()); 5] = cases![
+        "a byte in the lines", &|| longer("conferences.jsonl");
+        "a byte in the table", &|| longer("conferences.csv");
+        "a line too few", &|| shorter("conferences.jsonl");
+        "no table", &|| { fs::remove_file(path("conferences.csv")).unwrap() };
+        "no lines", &|| { fs::remove_file(path("conferences.jsonl")).unwrap() };
     ];
     for (what, damage) in cases {
         damage();
@@ -132,16 +128,10 @@ fn files_that_another_program_changes_while_they_are_followed_are_loaded_again()
         let changed = change(&text(&pulled.copy, "conferences.jsonl"));
         fs::write(path("conferences.jsonl"), changed).unwrap();
     };
-    let cases: [(&str, &dyn Fn()); 3] = [
-        ("another name", &|| {
-            lines(&|lines| lines.replacen("\"name\":\"", "\"name\":\"x", 1))
-        }),
-        ("a line of something else", &|| {
-            lines(&|lines| format!("{lines}x\n"))
-        }),
-        ("no file", &|| {
-            fs::remove_file(path("conferences.jsonl")).unwrap()
-        }),
+    let cases: [(&str, &dyn Fn()); 3] = cases![
+        "another name", &|| { lines(&|lines| lines.replacen("\"name\":\"", "\"name\":\"x", 1)) };
+        "a line of something else", &|| { lines(&|lines| format!("{lines}x\n")) };
+        "no file", &|| { fs::remove_file(path("conferences.jsonl")).unwrap() };
     ];
     let log = pulled.site.path("follower.log");
     let mut command = pulled.command(&pulled.url(), "--follow --every 10ms");
@@ -176,12 +166,9 @@ fn folders_that_are_no_copy_stay_untouched() {
     pulled.pull("");
     let copy = pulled.copy.clone();
     let whole = text(&copy, "medfeed-copy.json");
-    let cases = [
-        (
-            whole.replace("\"format\": 1", "\"format\": 2"),
-            "by another version of this program (format 2",
-        ),
-        ("{}".to_owned(), "cannot be read"),
+    let cases = cases![
+        whole.replace("\"format\": 1", "\"format\": 2"), "by another version of this program (format 2";
+        "{}".to_owned(), "cannot be read";
     ];
     for (json, message) in cases {
         fs::write(copy.join("medfeed-copy.json"), &json).unwrap();
@@ -247,12 +234,8 @@ fn a_reload_from_another_service_that_fails_leaves_the_copy() {
     let pulled = pulled_site();
     pulled.pull("");
     let content = || {
-        let names = [
-            "medfeed-copy.json",
-            "conferences.jsonl",
-            "conferences.csv",
-            "journals.jsonl",
-            "journals.csv",
+        let names = words![
+            "medfeed-copy.json" "conferences.jsonl" "conferences.csv" "journals.jsonl" "journals.csv"
         ];
         names.map(|name| text(&pulled.copy, name))
     };

@@ -69,7 +69,9 @@ fn values(lines: &[String]) -> Vec<Value> {
 /// Reads the copy again and again, as another program would, until `stop` is set. Returns its states by token.
 fn observe(copy: &Path, key: &str, relay: &Relay, stop: &AtomicBool) -> HashMap<String, Content> {
     let mut seen: HashMap<String, Content> = HashMap::new();
-    while !stop.load(Ordering::Relaxed) {
+    let mut is_last = false;
+    while !is_last {
+        is_last = stop.load(Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(3));
         let Some(found) = copy
             .exists()
@@ -320,7 +322,7 @@ fn a_killed_pull_leaves_the_view_at_its_token() {
         asked("resync=diff")
     );
     assert!(
-        known.len() > 1,
+        !known.is_empty(),
         "the copy was never seen at a state of the service"
     );
     counted(rounds, "kills");
@@ -364,6 +366,7 @@ fn kill_pulls_to(place: impl Fn(&Site) -> PathBuf) {
     let mut states = HashMap::from([(first.token.clone(), first)]);
     let mut random = Random::new(seed);
     let mut seen = BTreeSet::new();
+    let mut commits = 0;
     for round in 0..rounds {
         let mut command =
             pulled.command(&pulled.url(), "--dataset conferences --follow --every 10ms");
@@ -397,6 +400,7 @@ fn kill_pulls_to(place: impl Fn(&Site) -> PathBuf) {
                         "{{\"id\":9999,\"name\":\"Round {round}\",\"year\":2026,{STATUSES}}}\n"
                     );
                 pulled.site.import("conferences.jsonl", rows);
+                commits += 1;
                 wait_until("the server shows the commit", SOON, || {
                     Some(exported(&mut client, "conferences"))
                         .filter(|state| !states.contains_key(&state.token))
@@ -404,6 +408,15 @@ fn kill_pulls_to(place: impl Fn(&Site) -> PathBuf) {
             }
         };
         states.insert(state.token.clone(), state);
+        // However slow the machine is, some pulls are killed after they have applied a commit.
+        if commits == 2 {
+            commits = 0;
+            let mark = format!("\"Round {round}\"");
+            wait_until("the copy has the commit", SOON, || {
+                held(&pulled.copy, "conferences")
+                    .filter(|found| found.lines.iter().any(|line| line.contains(&mark)))
+            });
+        }
         let ended = pull.ended_within(random.part_of(Duration::from_millis(500)));
         assert!(
             ended.is_none(),
@@ -446,7 +459,7 @@ fn kill_pulls_to(place: impl Fn(&Site) -> PathBuf) {
         }
     }
     assert!(
-        seen.len() > 1,
+        !seen.is_empty(),
         "the copy was never seen at a state of the service"
     );
     let done = pulled.pull("--dataset conferences --verify");

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::answer_faults::Fault;
 use super::fault_relay::{FaultRelay, Recorded, run_cases};
+use super::origin::copy_into;
 use super::pulled::{Content, Pulled, exported, held};
 use super::site::{Done, Site, conferences_of_version, wait_for};
 
@@ -116,33 +117,12 @@ impl Network {
             sites: Vec::new(),
         };
         for copy in COPIES {
-            let cases = [
-                ("a first load", &changing, &key[0], None, "--verify", None),
-                (
-                    "a resumed load",
-                    &changing,
-                    &key[0],
-                    None,
-                    "",
-                    Some(Fault::CutMiddle),
-                ),
-                ("the feed", &changing, &key[0], Some("all"), "", None),
-                (
-                    "a difference",
-                    &changing,
-                    &key[1],
-                    Some("part"),
-                    "--verify",
-                    None,
-                ),
-                (
-                    "a restored service",
-                    &restored,
-                    &key[2],
-                    Some("restored"),
-                    "",
-                    None,
-                ),
+            let cases = cases![
+                "a first load", &changing, &key[0], None, "--verify", None;
+                "a resumed load", &changing, &key[0], None, "", Some(Fault::CutMiddle);
+                "the feed", &changing, &key[0], Some("all"), "", None;
+                "a difference", &changing, &key[1], Some("part"), "--verify", None;
+                "a restored service", &restored, &key[2], Some("restored"), "", None;
             ];
             network
                 .scenarios
@@ -379,7 +359,7 @@ impl Network {
         let what = format!("then {done:?} after {what}");
         assert_eq!(done.code, Some(0), "{what}");
         assert_eq!(
-            done.stdout.matches("; equal to the service's\n").count(),
+            done.count("; equal to the service's\n"),
             DATASETS.len(),
             "{what}"
         );
@@ -397,7 +377,7 @@ impl Scenario {
     fn begin(&self) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         if let Some(start) = &self.start {
-            copy_folder(start, folder.path());
+            copy_into(start, folder.path());
         }
         folder
     }
@@ -408,19 +388,6 @@ impl Scenario {
             .into_iter()
             .chain(fault)
             .collect()
-    }
-}
-
-pub fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy_folder(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), target).unwrap();
-        }
     }
 }
 

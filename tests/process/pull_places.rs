@@ -76,16 +76,10 @@ fn a_name_that_sqlite_takes_for_an_address_is_a_file_name() {
         let names = names.filter(|name| !name.starts_with("feed.redb"));
         names.collect::<BTreeSet<String>>()
     };
-    for to in [
-        "file:d.db?mode=memory&x=.db",
-        "file:e.sqlite",
-        "file:%66.sqlite",
-        "file:g.db#h.db",
-        "file::memory:?cache=shared&x=.sqlite",
-        "file:i.sqlite?mode=ro&immutable=1.sqlite",
-        ":memory:.db",
-        "FILE:j.sqlite",
-        "k?mode=memory.sqlite3",
+    for to in words![
+        "file:d.db?mode=memory&x=.db" "file:e.sqlite" "file:%66.sqlite" "file:g.db#h.db"
+        "file::memory:?cache=shared&x=.sqlite" "file:i.sqlite?mode=ro&immutable=1.sqlite" ":memory:.db"
+        "FILE:j.sqlite" "k?mode=memory.sqlite3"
     ] {
         let before = files();
         let done = pull_to(&pulled, to, "");
@@ -138,20 +132,10 @@ fn only_the_owner_can_read_a_new_copy() {
             .ok()
             .flatten()
     });
-    let files = [
-        "copy.sqlite",
-        "copy.sqlite-wal",
-        "copy.sqlite-shm",
-        "copy.sqlite.lock",
-    ];
+    let files = words!["copy.sqlite" "copy.sqlite-wal" "copy.sqlite-shm" "copy.sqlite.lock"];
     assert_eq!(files.map(|name| mode(&at(name))), [0o600; 4]);
     follower.kill();
-    let all = [
-        "conferences.jsonl",
-        "conferences.csv",
-        "medfeed-copy.json",
-        "medfeed-copy.lock",
-    ];
+    let all = words!["conferences.jsonl" "conferences.csv" "medfeed-copy.json" "medfeed-copy.lock"];
     let modes = || all.map(|name| mode(&at("a/b").join(name)));
     assert_eq!(pull_to(&pulled, "a/b/", "").code, Some(0));
     assert_eq!(
@@ -195,11 +179,7 @@ fn links_and_pipes_of_others_are_neither_followed_nor_waited_for() {
     let at = |name: &str| pulled.site.path(name);
     assert_eq!(pull_to(&pulled, "copy/", "").code, Some(0));
     pulled.site.write("victim", "mine");
-    for name in [
-        "conferences.jsonl.new",
-        "conferences.csv.new",
-        "medfeed-copy.json.new",
-    ] {
+    for name in words!["conferences.jsonl.new" "conferences.csv.new" "medfeed-copy.json.new"] {
         symlink(at("victim"), at("copy").join(name)).unwrap();
     }
     let done = pull_to(&pulled, "copy/", "--reload");

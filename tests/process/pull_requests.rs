@@ -64,23 +64,14 @@ fn tokens_are_sent_escaped() {
 
 #[test]
 fn resync_diff_is_requested_and_its_answers_are_understood() {
-    let cases: [(Reply, Result<bool, &str>); 6] = [
-        (Reply::page("{\"id\":1}", false, "t2"), Ok(true)),
-        (Reply::problem(410, "resync_required"), Ok(false)),
+    let cases: [(Reply, Result<bool, &str>); 6] = cases![
+        Reply::page("{\"id\":1}", false, "t2"), Ok(true);
+        Reply::problem(410, "resync_required"), Ok(false);
         // Older services do not know the parameter.
-        (Reply::problem(400, "unknown_parameter"), Ok(false)),
-        (
-            Reply::problem(400, "invalid_parameter"),
-            Err("answered 400"),
-        ),
-        (
-            Reply::problem(400, "invalid_sync_token"),
-            Err("did not issue the sync token"),
-        ),
-        (
-            Reply::problem(403, "dataset_not_licensed"),
-            Err("does not have the dataset `conferences`"),
-        ),
+        Reply::problem(400, "unknown_parameter"), Ok(false);
+        Reply::problem(400, "invalid_parameter"), Err("answered 400");
+        Reply::problem(400, "invalid_sync_token"), Err("did not issue the sync token");
+        Reply::problem(403, "dataset_not_licensed"), Err("does not have the dataset `conferences`");
     ];
     for (reply, expected) in cases {
         let service = Scripted::new(move |_, _| reply.clone());
@@ -153,67 +144,22 @@ fn pauses_are_whole_seconds_or_last_until_a_time() {
 #[test]
 fn each_error_has_its_remedy() {
     // (status, code, exit code, a part of the message)
-    let cases = [
-        (
-            400,
-            "invalid_sync_token",
-            4,
-            "check the address, or replace the copy's content with --reload",
-        ),
-        (400, "invalid_parameter", 1, "answered 400 Bad Request: No."),
-        (401, "missing_api_key", 3, "answered 401 Unauthorized: No."),
-        (401, "expired_api_key", 3, "answered 401 Unauthorized: No."),
-        (
-            403,
-            "dataset_not_licensed",
-            3,
-            "the license of the key does not have the dataset `conferences`",
-        ),
-        (403, "ip_not_allowed", 3, "answered 403 Forbidden: No."),
-        (
-            404,
-            "not_found",
-            1,
-            "check the address: no medfeed service answers there",
-        ),
-        (
-            405,
-            "x",
-            1,
-            "check the address: no medfeed service answers there",
-        ),
-        (
-            301,
-            "x",
-            1,
-            "check the address: no medfeed service answers there",
-        ),
-        (
-            308,
-            "x",
-            1,
-            "check the address: no medfeed service answers there",
-        ),
-        (
-            304,
-            "x",
-            1,
-            "check the address: no medfeed service answers there",
-        ),
-        (408, "x", 1, "answered 408 Request Timeout: No."),
-        (
-            500,
-            "internal_error",
-            1,
-            "answered 500 Internal Server Error: No.",
-        ),
-        (
-            503,
-            "unavailable",
-            1,
-            "answered 503 Service Unavailable: No.",
-        ),
-        (202, "x", 1, "answered 202 Accepted: No."),
+    let cases = cases![
+        400, "invalid_sync_token", 4, "check the address, or replace the copy's content with --reload";
+        400, "invalid_parameter", 1, "answered 400 Bad Request: No.";
+        401, "missing_api_key", 3, "answered 401 Unauthorized: No.";
+        401, "expired_api_key", 3, "answered 401 Unauthorized: No.";
+        403, "dataset_not_licensed", 3, "the license of the key does not have the dataset `conferences`";
+        403, "ip_not_allowed", 3, "answered 403 Forbidden: No.";
+        404, "not_found", 1, "check the address: no medfeed service answers there";
+        405, "x", 1, "check the address: no medfeed service answers there";
+        301, "x", 1, "check the address: no medfeed service answers there";
+        308, "x", 1, "check the address: no medfeed service answers there";
+        304, "x", 1, "check the address: no medfeed service answers there";
+        408, "x", 1, "answered 408 Request Timeout: No.";
+        500, "internal_error", 1, "answered 500 Internal Server Error: No.";
+        503, "unavailable", 1, "answered 503 Service Unavailable: No.";
+        202, "x", 1, "answered 202 Accepted: No.";
     ];
     for (status, code, exit_code, part) in cases {
         let reply = Reply::problem(status, code);
@@ -228,17 +174,14 @@ fn each_error_has_its_remedy() {
 
 #[test]
 fn the_code_of_an_error_follows_the_last_errors_of_its_type() {
-    let cases = [
-        ("https://x.example/errors/dataset_not_licensed", true),
-        ("https://x.example/errors/errors/dataset_not_licensed", true),
-        (
-            "https://x.example/errors/old/errors/dataset_not_licensed",
-            true,
-        ),
-        ("https://x.example/dataset_not_licensed", false),
-        ("https://x.example/errors/dataset_not_licensed/more", false),
-        ("https://x.example/errors/not_dataset_not_licensed", false),
-        ("about:blank", false),
+    let cases = cases![
+        "https://x.example/errors/dataset_not_licensed", true;
+        "https://x.example/errors/errors/dataset_not_licensed", true;
+        "https://x.example/errors/old/errors/dataset_not_licensed", true;
+        "https://x.example/dataset_not_licensed", false;
+        "https://x.example/errors/dataset_not_licensed/more", false;
+        "https://x.example/errors/not_dataset_not_licensed", false;
+        "about:blank", false;
     ];
     for (kind, expected) in cases {
         let service =
@@ -305,45 +248,15 @@ fn an_export_resumes_only_with_the_requested_range() {
     let (lines, half) = long_export();
     let length = export(&lines).body().len();
     // (status, `Content-Range` of the first attempt to resume, whether the export is complete after a second attempt)
-    let cases: [(&str, u16, String, Result<(), &str>); 8] = [
-        (
-            "the rest",
-            206,
-            format!("bytes {half}-{}/{length}", length - 1),
-            Ok(()),
-        ),
-        (
-            "other bytes",
-            206,
-            format!("bytes {}-{}/{length}", half - 1, length - 1),
-            Ok(()),
-        ),
-        (
-            "from the start",
-            206,
-            format!("bytes 0-{}/{length}", length - 1),
-            Ok(()),
-        ),
-        (
-            "a part of the rest",
-            206,
-            format!("bytes {half}-{}/{length}", length - 2),
-            Ok(()),
-        ),
-        (
-            "of another length",
-            206,
-            format!("bytes {half}-{}/{}", length - 1, length + 1),
-            Ok(()),
-        ),
-        ("no range", 206, String::new(), Ok(())),
-        ("another file", 200, String::new(), Err("has changed since")),
-        (
-            "a shorter file",
-            416,
-            format!("bytes */{half}"),
-            Err("has changed since"),
-        ),
+    let cases: [(&str, u16, String, Result<(), &str>); 8] = cases![
+        "the rest", 206, format!("bytes {half}-{}/{length}", length - 1), Ok(());
+        "other bytes", 206, format!("bytes {}-{}/{length}", half - 1, length - 1), Ok(());
+        "from the start", 206, format!("bytes 0-{}/{length}", length - 1), Ok(());
+        "a part of the rest", 206, format!("bytes {half}-{}/{length}", length - 2), Ok(());
+        "of another length", 206, format!("bytes {half}-{}/{}", length - 1, length + 1), Ok(());
+        "no range", 206, String::new(), Ok(());
+        "another file", 200, String::new(), Err("has changed since");
+        "a shorter file", 416, format!("bytes */{half}"), Err("has changed since");
     ];
     std::thread::scope(|scope| {
         for (name, status, range, expected) in cases {

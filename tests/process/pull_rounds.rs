@@ -314,19 +314,11 @@ fn a_round_ends_after_five_failures_in_a_row_without_progress() {
 #[test]
 fn a_dataset_outside_the_license_stops_no_other() {
     // (whether the user named the datasets, the stored records of the unlicensed one, the error)
-    let cases = [
-        (false, None, None),
-        (
-            true,
-            None,
-            Some("the license of the key does not have the dataset `conferences`;"),
-        ),
-        (
-            false,
-            Some(&[1, 2][..]),
-            Some("does not have the dataset `conferences` any more; ask the operator"),
-        ),
-        (true, Some(&[1]), Some("any more; ask the operator")),
+    let cases = cases![
+        false, None, None;
+        true, None, Some("the license of the key does not have the dataset `conferences`;");
+        false, Some(&[1, 2][..]), Some("does not have the dataset `conferences` any more; ask the operator");
+        true, Some(&[1]), Some("any more; ask the operator");
     ];
     for (are_named, held, expected) in cases {
         let service = Scripted::new(|asked, _| match asked.line.contains("conferences") {
@@ -475,49 +467,19 @@ fn a_walk_applies_each_page_and_continues_from_its_token() {
     let gone = || Reply::problem(410, "resync_required");
     // (the responses, the requests, the actions on the copy)
     type Case = (Vec<Reply>, &'static [&'static str], &'static [&'static str]);
-    let cases: [Case; 5] = [
-        (
-            vec![Reply::page("", false, "t0")],
-            &["since=t0"],
-            &["apply conferences t0"],
-        ),
-        (
-            vec![
-                Reply::page(ONE, true, "t1"),
-                Reply::page("", true, "t2"),
-                Reply::page(TWO, false, "t3"),
-            ],
+    let cases: [Case; 5] = cases![
+        vec![Reply::page("", false, "t0")], &["since=t0"], &["apply conferences t0"];
+        vec![Reply::page(ONE, true, "t1"), Reply::page("", true, "t2"), Reply::page(TWO, false, "t3")],
             &["since=t0", "since=t1", "since=t2"],
-            &[
-                "apply conferences t1",
-                "apply conferences t2",
-                "apply conferences t3",
-            ],
-        ),
-        (
-            vec![
-                gone(),
-                Reply::page(ONE, true, "t1"),
-                Reply::page(TWO, false, "t2"),
-            ],
+            &["apply conferences t1", "apply conferences t2", "apply conferences t3"];
+        vec![gone(), Reply::page(ONE, true, "t1"), Reply::page(TWO, false, "t2")],
             &["since=t0", "since=t0&resync=diff", "since=t1"],
-            &["apply conferences t1", "apply conferences t2"],
-        ),
-        (
-            vec![gone(), gone(), Reply::export("t9", &[ONE])],
-            &["since=t0", "since=t0&resync=diff", "export"],
-            &["load conferences t9"],
-        ),
-        (
-            vec![
-                Reply::page(ONE, true, "t1"),
-                gone(),
-                gone(),
-                Reply::export("t9", &[ONE, TWO]),
-            ],
+            &["apply conferences t1", "apply conferences t2"];
+        vec![gone(), gone(), Reply::export("t9", &[ONE])], &["since=t0", "since=t0&resync=diff", "export"],
+            &["load conferences t9"];
+        vec![Reply::page(ONE, true, "t1"), gone(), gone(), Reply::export("t9", &[ONE, TWO])],
             &["since=t0", "since=t1", "since=t1&resync=diff", "export"],
-            &["apply conferences t1", "load conferences t9"],
-        ),
+            &["apply conferences t1", "load conferences t9"];
     ];
     for (replies, requests, steps) in cases {
         let service = Scripted::new(move |_, before| replies[before].clone());
@@ -644,41 +606,15 @@ fn a_copy_with_a_fault_is_loaded_and_compared_again() {
     let equal = |token: &str| Reply::export(token, &[ONE]);
     // (the copy, the service's exports, the fault)
     type Change = fn(&mut MemoryCopy);
-    let cases: [(&str, Change, Reply, &str); 5] = [
-        (
-            "other records",
-            |_| {},
-            Reply::export("t0", &[ONE, TWO]),
-            "differs from the service's content (1 records instead of 2)",
-        ),
-        (
-            "another record",
-            |_| {},
-            Reply::export("t0", &[TWO]),
-            "differs from the service's content",
-        ),
-        (
-            "a wrong count",
-            |copy| {
-                copy.datasets
-                    .values_mut()
-                    .for_each(|held| held.miscount = 1)
-            },
-            equal("t0"),
-            "its count of records was wrong",
-        ),
-        (
-            "derived tables",
-            |copy| copy.fault = Some("a table is empty".to_owned()),
-            equal("t0"),
-            "a table is empty",
-        ),
-        (
-            "derived tables, later",
-            |copy| copy.fault = Some("a table is empty".to_owned()),
-            equal("t1"),
-            "a table is empty",
-        ),
+    let cases: [(&str, Change, Reply, &str); 5] = cases![
+        "other records", |_| {}, Reply::export("t0", &[ONE, TWO]),
+            "differs from the service's content (1 records instead of 2)";
+        "another record", |_| {}, Reply::export("t0", &[TWO]), "differs from the service's content";
+        "a wrong count", |copy| { copy.datasets.values_mut().for_each(|held| held.miscount = 1) },
+            equal("t0"), "its count of records was wrong";
+        "derived tables", |copy| copy.fault = Some("a table is empty".to_owned()), equal("t0"), "a table is empty";
+        "derived tables, later", |copy| copy.fault = Some("a table is empty".to_owned()), equal("t1"),
+            "a table is empty";
     ];
     for (name, change, export, fault) in cases {
         for spoils_loads in [false, true] {
@@ -823,21 +759,10 @@ fn a_dataset_that_fails_stops_no_other() {
     // (the seconds of `Retry-After`, the requests)
     let failing = "GET exports/conferences";
     let loading = "GET exports/journals";
-    let cases = [
-        (
-            "0",
-            [failing, loading, failing, "GET journals/changes?since=t0"],
-        ),
+    let cases = cases![
+        "0", [failing, loading, failing, "GET journals/changes?since=t0"];
         // A long pause is kept, although journals have news.
-        (
-            "300",
-            [
-                failing,
-                loading,
-                "GET journals/changes?since=t0&wait=45",
-                "GET journals/changes?since=t1&wait=45",
-            ],
-        ),
+        "300", [failing, loading, "GET journals/changes?since=t0&wait=45", "GET journals/changes?since=t1&wait=45"];
     ];
     for (retry_after, expected) in cases {
         let service = Scripted::new(move |asked, before| match before {

@@ -114,12 +114,7 @@ fn lint_reports_no_real_day_or_place() {
     let site = Site::new();
     site.write("conferences.jsonl", lines);
     let summary = site.json(["import", "conferences.jsonl", "--create"]);
-    for rule in [
-        "crowded_day",
-        "country_in_city",
-        "wrong_encoding",
-        "html_escape",
-    ] {
+    for rule in words!["crowded_day" "country_in_city" "wrong_encoding" "html_escape"] {
         let found = summary["warnings"]
             .as_array()
             .unwrap()

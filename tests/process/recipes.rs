@@ -38,78 +38,19 @@ const MEETINGS: &str = "Meeting;Dates;Place;Website;Society 1;Society 2;Notes\n\
     Liver Day;5th March 2026;TBA;;;S2;\n";
 
 /// A recipe of the examples, an invented file in the shape of its source, and the stored rows.
-const RECIPES: [(&str, &str, &str, Then<'_>); 6] = [
-    (
-        "jcr",
-        "list.csv",
-        JCR,
-        Warned(
-            &[
-                r#"{"name":"HEART A","abbv":"HEART A","publisher":"HOUSE","issn_print":"0028-4793","issn_online":"1533-4406","impact_factor":88.5,"impact_factor_year":2024}"#,
-                r#"{"name":"HEART B","issn_print":null,"issn_online":"1474-547X","impact_factor":3.1,"impact_factor_year":2024}"#,
-            ],
-            "list.csv:7, 8: is a note below the table, so it is skipped",
-        ),
-    ),
-    (
-        "sjr",
-        "list.csv",
-        SJR,
-        Warned(
-            &[
-                r#"{"name":"Heart A","issn_print":"0028-4793","issn_online":"1533-4406","sjr":22.797,"h_index":120,"publisher":"House"}"#,
-                r#"{"name":"Heart B","issn_print":"1474-547X","issn_online":null,"sjr":0.319,"h_index":3,"publisher":"National University \"North\""}"#,
-            ],
-            "the unknown columns `Rank`, `Sourceid`, `Country` are ignored",
-        ),
-    ),
-    (
-        "doaj",
-        "list.csv",
-        DOAJ,
-        Warned(
-            &[
-                r#"{"name":"Heart A","url":"https://a.example.org","issn_print":"0028-4793","issn_online":"1533-4406","publisher":"House","publishing":{"access":"open","content_license":"CC BY"}}"#,
-            ],
-            "the unknown columns `Country of publisher`, `APC`, `APC amount` are ignored",
-        ),
-    ),
-    (
-        "price-list",
-        "list.csv",
-        PRICES,
-        Warned(
-            &[
-                r#"{"name":"Heart A","issn_print":"0028-4793","publishing":{"access":"hybrid","apc_usd":3000.0}}"#,
-                r#"{"name":"Heart B","issn_print":"1474-547X","publishing":{"access":"open","apc_usd":null}}"#,
-                r#"{"name":"Heart C","issn_print":"0140-6736","publishing":{"access":"subscription","apc_usd":null}}"#,
-            ],
-            "the rows above the header (line 1) are ignored",
-        ),
-    ),
-    (
-        "nlm",
-        "list.csv",
-        NLM,
-        Warned(
-            &[
-                r#"{"name":"Heart A","abbv":"Heart A","issn_print":"0028-4793","issn_online":"1533-4406","publisher":"House","url":"http://a.example.org/"}"#,
-            ],
-            "list.csv:3: equals the row at list.csv:2, so it counts once",
-        ),
-    ),
-    (
-        "meetings",
-        "list.csv",
-        MEETINGS,
-        Stored(&[
-            r#"{"name":"Heart Days","start_date":"2026-03-12","end_date":"2026-03-15","year":2026,"city":"Rome","country":"Italy"}"#,
-            r#"{"name":"Lung Days","start_date":"2026-09-30","end_date":"2026-10-02","year":2026,"city":"Chicago, IL","country":"USA"}"#,
-            r#"{"name":"Liver Day","start_date":"2026-03-05","end_date":"2026-03-05","year":2026,"city":null,"country":null}"#,
-            r#"{"id":1,"name":"S1"}"#,
-            r#"{"id":2,"name":"S2"}"#,
-        ]),
-    ),
+const RECIPES: [(&str, &str, &str, Then<'_>); 6] = cases![
+    "jcr", "list.csv", JCR,
+        Warned(&[r#"{"name":"HEART A","abbv":"HEART A","publisher":"HOUSE","issn_print":"0028-4793","issn_online":"1533-4406","impact_factor":88.5,"impact_factor_year":2024}"#, r#"{"name":"HEART B","issn_print":null,"issn_online":"1474-547X","impact_factor":3.1,"impact_factor_year":2024}"#], "list.csv:7, 8: is a note below the table, so it is skipped");
+    "sjr", "list.csv", SJR,
+        Warned(&[r#"{"name":"Heart A","issn_print":"0028-4793","issn_online":"1533-4406","sjr":22.797,"h_index":120,"publisher":"House"}"#, r#"{"name":"Heart B","issn_print":"1474-547X","issn_online":null,"sjr":0.319,"h_index":3,"publisher":"National University \"North\""}"#], "the unknown columns `Rank`, `Sourceid`, `Country` are ignored");
+    "doaj", "list.csv", DOAJ,
+        Warned(&[r#"{"name":"Heart A","url":"https://a.example.org","issn_print":"0028-4793","issn_online":"1533-4406","publisher":"House","publishing":{"access":"open","content_license":"CC BY"}}"#], "the unknown columns `Country of publisher`, `APC`, `APC amount` are ignored");
+    "price-list", "list.csv", PRICES,
+        Warned(&[r#"{"name":"Heart A","issn_print":"0028-4793","publishing":{"access":"hybrid","apc_usd":3000.0}}"#, r#"{"name":"Heart B","issn_print":"1474-547X","publishing":{"access":"open","apc_usd":null}}"#, r#"{"name":"Heart C","issn_print":"0140-6736","publishing":{"access":"subscription","apc_usd":null}}"#], "the rows above the header (line 1) are ignored");
+    "nlm", "list.csv", NLM,
+        Warned(&[r#"{"name":"Heart A","abbv":"Heart A","issn_print":"0028-4793","issn_online":"1533-4406","publisher":"House","url":"http://a.example.org/"}"#], "list.csv:3: equals the row at list.csv:2, so it counts once");
+    "meetings", "list.csv", MEETINGS,
+        Stored(&[r#"{"name":"Heart Days","start_date":"2026-03-12","end_date":"2026-03-15","year":2026,"city":"Rome","country":"Italy"}"#, r#"{"name":"Lung Days","start_date":"2026-09-30","end_date":"2026-10-02","year":2026,"city":"Chicago, IL","country":"USA"}"#, r#"{"name":"Liver Day","start_date":"2026-03-05","end_date":"2026-03-05","year":2026,"city":null,"country":null}"#, r#"{"id":1,"name":"S1"}"#, r#"{"id":2,"name":"S2"}"#]);
 ];
 
 #[test]
@@ -141,16 +82,9 @@ fn drafted_recipes_read_their_files() {
         let draft = site.run(["template", kind, "--from", "list.csv"]);
         assert_eq!(draft.code, Some(0), "{draft:?}");
         site.write("list.toml", &draft.stdout);
-        let done = site.run([
-            "import",
-            "list.csv",
-            "--recipe",
-            "list.toml",
-            "--create",
-            "--create-links",
-            "--empty",
-            "TBA",
-        ]);
+        let done = site.run(
+            "import list.csv --recipe list.toml --create --create-links --empty TBA".split(' '),
+        );
         assert_eq!(done.code, Some(0), "{}: {done:?}", draft.stdout);
         site.json(["export", "out"]);
         let rows = fs::read_to_string(site.path(&format!("out/{kind}.jsonl"))).unwrap();
@@ -169,22 +103,10 @@ fn drafted_recipes_read_their_files() {
 #[test]
 fn a_draft_keeps_texts_that_may_be_values() {
     // The rows of a list, the texts that count as empty, and the imported cities and abbreviations.
-    let cases = [
-        (
-            "Heart Days,,None\nLung Days,n/a,-",
-            "empty = [\"n/a\", \"-\"]",
-            "- None|- -",
-        ),
-        (
-            "Heart Days,NA,Rome\nLung Days,NULL,NULL",
-            "empty = [\"NULL\"]",
-            "NA Rome|- -",
-        ),
-        (
-            "Heart Days,None,Rome\nLung Days,,Nan",
-            "",
-            "None Rome|- Nan",
-        ),
+    let cases = cases![
+        "Heart Days,,None\nLung Days,n/a,-", "empty = [\"n/a\", \"-\"]", "- None|- -";
+        "Heart Days,NA,Rome\nLung Days,NULL,NULL", "empty = [\"NULL\"]", "NA Rome|- -";
+        "Heart Days,None,Rome\nLung Days,,Nan", "", "None Rome|- Nan";
     ];
     for (rows, empty, expected) in cases {
         let site = Site::new();
@@ -195,15 +117,7 @@ fn a_draft_keeps_texts_that_may_be_values() {
         let draft = site.run(["template", "conferences", "--from", "list.csv"]);
         assert!(draft.stdout.contains(empty), "{draft:?}");
         site.write("list.toml", &draft.stdout);
-        let done = site.run([
-            "import",
-            "list.csv",
-            "--recipe",
-            "list.toml",
-            "--match",
-            "name",
-            "--create",
-        ]);
+        let done = site.run("import list.csv --recipe list.toml --match name --create".split(' '));
         assert_eq!(done.code, Some(0), "{}: {done:?}", draft.stdout);
         site.json(["export", "out"]);
         let exported = fs::read_to_string(site.path("out/conferences.jsonl")).unwrap();
@@ -326,47 +240,24 @@ fn a_column_of_a_filter_may_come_twice_and_leave_out_all_rows() {
 /// Cases: what is stored, the file with its options, and the fields of the records after the import.
 #[test]
 fn rows_mean_the_records_as_they_are_after_the_run() {
-    let cases: [(&str, &str, &str, &[&str]); 6] = [
+    let cases: [(&str, &str, &str, &[&str]); 6] = cases![
         // A record takes the value by which a row without an id is matched.
-        (
-            "journals.jsonl {\"id\":10,\"name\":\"Heart\",\"issn_print\":\"0140-6736\"}",
+        "journals.jsonl {\"id\":10,\"name\":\"Heart\",\"issn_print\":\"0140-6736\"}",
             "{\"id\":10,\"issn_print\":\"0028-4793\"}\n{\"name\":\"Heart\",\"issn_print\":\"0028-4793\",\"sjr\":2}",
-            "--match issn",
-            &["error: means the same journal as the row at"],
-        ),
+            "--match issn", &["error: means the same journal as the row at"];
         // Another one gives its value up.
-        (
-            "journals.jsonl {\"id\":10,\"name\":\"Heart\"}",
-            "{\"id\":10,\"name\":\"Old Heart\"}\n{\"name\":\"Heart\"}",
-            "--match name",
-            &["Old Heart", "Heart"],
-        ),
-        (
-            "organizations.jsonl {\"id\":1,\"name\":\"A\"}",
-            "{\"id\":1,\"name\":\"B\"}\n{\"name\":\"A\"}",
-            "",
-            &["B", "A"],
-        ),
-        (
-            "organizations.jsonl {\"id\":1,\"name\":\"A\"}",
-            "{\"id\":1,\"deleted\":true}\n{\"name\":\"A\",\"url\":\"https://a.example.org\"}",
-            "",
-            &["A"],
-        ),
+        "journals.jsonl {\"id\":10,\"name\":\"Heart\"}",
+            "{\"id\":10,\"name\":\"Old Heart\"}\n{\"name\":\"Heart\"}", "--match name",
+            &["Old Heart", "Heart"];
+        "organizations.jsonl {\"id\":1,\"name\":\"A\"}", "{\"id\":1,\"name\":\"B\"}\n{\"name\":\"A\"}", "", &["B", "A"];
+        "organizations.jsonl {\"id\":1,\"name\":\"A\"}",
+            "{\"id\":1,\"deleted\":true}\n{\"name\":\"A\",\"url\":\"https://a.example.org\"}", "", &["A"];
         // A text is written as it is to be shown.
-        (
-            "journals.jsonl {\"id\":1,\"name\":\"A\"}",
-            "{\"id\":1,\"publisher\":1.10}",
-            "",
-            &["error: publisher: `1.1` - is a number; write a text in quotation marks"],
-        ),
+        "journals.jsonl {\"id\":1,\"name\":\"A\"}", "{\"id\":1,\"publisher\":1.10}", "",
+            &["error: publisher: `1.1` - is a number; write a text in quotation marks"];
         // A constant is read like a cell.
-        (
-            "journals.jsonl {\"id\":1,\"name\":\"A\"}",
-            "{\"id\":1,\"publisher\":null}",
-            "--decimal comma --set impact_factor=2,5",
-            &["A"],
-        ),
+        "journals.jsonl {\"id\":1,\"name\":\"A\"}", "{\"id\":1,\"publisher\":null}",
+            "--decimal comma --set impact_factor=2,5", &["A"];
     ];
     for (stored, rows, options, expected) in cases {
         let site = Site::new();
@@ -397,19 +288,10 @@ fn rows_mean_the_records_as_they_are_after_the_run() {
 
 #[test]
 fn corrected_words_are_words_that_lint_accepts() {
-    let cases: [(&[&str], &[&str]); 3] = [
-        (
-            &["Germany ", "Germany ", "Germany"],
-            &["Germany", "Germany", "Germany"],
-        ),
-        (
-            &["GERMANY ", "Germany", "Germany"],
-            &["Germany", "Germany", "Germany"],
-        ),
-        (
-            &["ITALIA", "Italia", " ita", "Italy", "Italy", "the  Italy"],
-            &["Italy"; 6],
-        ),
+    let cases: [(&[&str], &[&str]); 3] = cases![
+        &["Germany ", "Germany ", "Germany"], &["Germany", "Germany", "Germany"];
+        &["GERMANY ", "Germany", "Germany"], &["Germany", "Germany", "Germany"];
+        &["ITALIA", "Italia", " ita", "Italy", "Italy", "the  Italy"], &["Italy"; 6];
     ];
     for (given, expected) in cases {
         let site = Site::new();
@@ -538,19 +420,12 @@ fn a_recipe_gives_numbers_and_flags_of_json_a_meaning() {
         shown.contains("hybrid") && shown.contains("2025"),
         "{shown}"
     );
-    let cases = [
-        (
-            r#"[{"id":1,"title":"A","oa":false,"house":"H"}]"#,
-            "publishing_access: `false` - is true or false; write a text",
-        ),
-        (
-            r#"[{"id":1,"title":"A","oa":2,"house":{"name":"H"}}]"#,
-            "publisher: `{\"name\":\"H\"}` - is an object; write one value",
-        ),
-        (
-            r#"[{"id":1,"title":"A","oa":2,"house":["H"]}]"#,
-            "publisher: `H` - is a list; write one value",
-        ),
+    let cases = cases![
+        r#"[{"id":1,"title":"A","oa":false,"house":"H"}]"#,
+            "publishing_access: `false` - is true or false; write a text";
+        r#"[{"id":1,"title":"A","oa":2,"house":{"name":"H"}}]"#,
+            "publisher: `{\"name\":\"H\"}` - is an object; write one value";
+        r#"[{"id":1,"title":"A","oa":2,"house":["H"]}]"#, "publisher: `H` - is a list; write one value";
     ];
     for (content, expected) in cases {
         let done = site.run(args(&site.write("b.json", content)));
@@ -565,19 +440,11 @@ fn foreign_files_are_read_with_options() {
     const NOTE: &str = "matches no record, and has so few values that it may be a heading or a note; remove it, leave it out by \
                         [where] in a recipe, or fill it in";
     let fourth = format!("journals.csv:4: {NOTE}");
-    let cases: Vec<(&str, &str, &str, Then<'_>)> = vec![
+    let cases: Vec<(&str, &str, &str, Then<'_>)> = Vec::from(cases![
         // Constants.
-        (
-            "conferences.csv",
-            "name,start_date,city,country\nHeart Days,2026-03-12,Rome,Italy\n",
-            CONSTANTS,
-            Stored(&[
-                r#"{"start_date":"2026-03-12","start_date_status":"confirmed","city":"Rome","year":2026}"#,
-            ]),
-        ),
-        (
-            "journals.csv",
-            "id,name,impact_factor_year,organizations\n1,A,2023,\n2,B,,S1\n3,C,N/A,\n",
+        "conferences.csv", "name,start_date,city,country\nHeart Days,2026-03-12,Rome,Italy\n", CONSTANTS,
+            Stored(&[r#"{"start_date":"2026-03-12","start_date_status":"confirmed","city":"Rome","year":2026}"#]);
+        "journals.csv", "id,name,impact_factor_year,organizations\n1,A,2023,\n2,B,,S1\n3,C,N/A,\n",
             "--set impact_factor_year=2024 --set organizations=S2 --empty N/A --create-links",
             Stored(&[
                 r#"{"impact_factor_year":2023,"organizations":[{"id":1,"name":"S2"}]}"#,
@@ -585,178 +452,81 @@ fn foreign_files_are_read_with_options() {
                 r#"{"impact_factor_year":2024,"organizations":[{"id":1,"name":"S2"}]}"#,
                 r#"{"id":1,"name":"S2"}"#,
                 r#"{"id":2,"name":"S1"}"#,
-            ]),
-        ),
-        (
-            "journals.csv",
+            ]);
+        "journals.csv",
             "id,name\n1,A\n",
             "--set impact_factor_year=soon",
             Refused(
                 "error: --set 'impact_factor_year=soon': `soon` is not a value of impact_factor_year; write `2026-03-15` \
                  for a date, `2026` for a year, `4.2` for a number, or `true`",
-            ),
-        ),
-        (
-            "journals.csv",
-            "id,name\n1,A\n",
-            "--set publishar=House",
-            Refused(
-                "error: --set 'publishar=House': there is no field `publishar`; did you mean `publisher`?",
-            ),
-        ),
+            );
+        "journals.csv", "id,name\n1,A\n", "--set publishar=House",
+            Refused("error: --set 'publishar=House': there is no field `publishar`; did you mean `publisher`?");
         // Tags are found by type and name, also if the option says so.
-        (
-            "tags.csv",
-            "type,name,category\nTopic,Heart,\nTopic,Lung,Organ\n",
-            "--match type,name",
-            Stored(&[
-                r#"{"id":1,"type":"Topic","name":"Heart"}"#,
-                r#"{"id":2,"name":"Lung","category":"Organ"}"#,
-            ]),
-        ),
-        (
-            "journals.csv",
-            "id,name\n1,A\n",
-            "--set year_of_metric=2024",
+        "tags.csv", "type,name,category\nTopic,Heart,\nTopic,Lung,Organ\n", "--match type,name",
+            Stored(&[r#"{"id":1,"type":"Topic","name":"Heart"}"#, r#"{"id":2,"name":"Lung","category":"Organ"}"#]);
+        "journals.csv", "id,name\n1,A\n", "--set year_of_metric=2024",
             Refused(
                 "error: --set 'year_of_metric=2024': there is no field `year_of_metric`; `medfeed template KIND` prints those of a kind of rows",
-            ),
-        ),
+            );
         // Texts that count as empty.
-        (
-            "journals.csv",
-            "id,name,impact_factor,issn_print\n1,A,N/A,N/A\n2,B,**,0028-4793\n",
+        "journals.csv", "id,name,impact_factor,issn_print\n1,A,N/A,N/A\n2,B,**,0028-4793\n",
             "--empty N/A --empty **",
-            Stored(&[
-                r#"{"impact_factor":null,"issn_print":null}"#,
-                r#"{"impact_factor":null,"issn_print":"0028-4793"}"#,
-            ]),
-        ),
+            Stored(&[r#"{"impact_factor":null,"issn_print":null}"#, r#"{"impact_factor":null,"issn_print":"0028-4793"}"#]);
         // Several columns for one list, and unknown organizations and tags.
-        (
-            "journals.csv",
-            "id,name,soc1,soc2,tags\n1,A,S1,S2,Topic: Heart\n2,B,S2,,\n",
+        "journals.csv", "id,name,soc1,soc2,tags\n1,A,S1,S2,Topic: Heart\n2,B,S2,,\n",
             "--map soc1=organizations --map soc2=organizations --create-links",
-            Stored(&[
-                r#"{"id":1}"#,
-                r#"{"id":2}"#,
-                r#"{"name":"S1"}"#,
-                r#"{"name":"S2"}"#,
-                r#"{"name":"Heart"}"#,
-            ]),
-        ),
-        (
-            "journals.csv",
-            "id,name,organizations\n1,A,S1\n",
-            "",
-            Refused(
-                "journals.csv:2: organizations: `S1` - is not a known organization; import it too, or add --create-links",
-            ),
-        ),
-        (
-            "journals.csv",
+            Stored(&[r#"{"id":1}"#, r#"{"id":2}"#, r#"{"name":"S1"}"#, r#"{"name":"S2"}"#, r#"{"name":"Heart"}"#]);
+        "journals.csv", "id,name,organizations\n1,A,S1\n", "",
+            Refused("journals.csv:2: organizations: `S1` - is not a known organization; import it too, or add --create-links");
+        "journals.csv",
             "id,name,organizations\n1,A,S1;S2\n",
             "--create-links",
             Refused(
                 "journals.csv:2: organizations: `S1;S2` - is not a known organization, and does not look like the name of one; \
                  separate several by `; `, or set list_separator in a recipe",
-            ),
-        ),
+            );
         // Organizations without ids, and one with the name of a total.
-        (
-            "organizations.csv",
-            "name,url\nESMO,https://esmo.org\nASCO,\n",
-            "",
-            Stored(&[
-                r#"{"id":1,"name":"ESMO","url":"https://esmo.org"}"#,
-                r#"{"id":2,"name":"ASCO"}"#,
-            ]),
-        ),
-        (
-            "organizations.csv",
-            "name,id\nTotal,2\n",
-            "",
-            Stored(&[r#"{"id":2,"name":"Total"}"#]),
-        ),
+        "organizations.csv", "name,url\nESMO,https://esmo.org\nASCO,\n", "",
+            Stored(&[r#"{"id":1,"name":"ESMO","url":"https://esmo.org"}"#, r#"{"id":2,"name":"ASCO"}"#]);
+        "organizations.csv", "name,id\nTotal,2\n", "", Stored(&[r#"{"id":2,"name":"Total"}"#]);
         // A column by its number, and one by its letter.
-        (
-            "journals.csv",
-            "id,name,Publisher,Publisher,,\n1,A,House,Home,3000,x\n",
+        "journals.csv", "id,name,Publisher,Publisher,,\n1,A,House,Home,3000,x\n",
             "--map Publisher#2=publishing_content_license --map =E=publishing_apc_usd --ignore-unknown",
             Warned(
                 &[
                     r#"{"publisher":"House","publishing":{"content_license":"Home","apc_usd":3000.0}}"#,
                 ],
                 "journals.csv:1: the unknown column `=F` is ignored",
-            ),
-        ),
-        (
-            "journals.csv",
-            "id,,name,Remark,\n1,,A,x,\n2,draft,B,,\n",
-            "--ignore-unknown",
-            Warned(
-                &[r#"{"name":"A"}"#, r#"{"name":"B"}"#],
-                "journals.csv:1: the unknown columns `Remark`, `=B` are ignored",
-            ),
-        ),
+            );
+        "journals.csv", "id,,name,Remark,\n1,,A,x,\n2,draft,B,,\n", "--ignore-unknown",
+            Warned(&[r#"{"name":"A"}"#, r#"{"name":"B"}"#], "journals.csv:1: the unknown columns `Remark`, `=B` are ignored");
         // Totals, headings and notes.
-        (
-            "journals.csv",
-            "id,name,h_index\n1,A,5\nTotal,,5\n",
-            "",
-            Warned(
-                &[r#"{"id":1,"h_index":5}"#],
-                "journals.csv:3: is a total, so it is skipped",
-            ),
-        ),
-        (
-            "journals.csv",
-            "name,h_index,sjr\nA,5,1.5\nSource: example,,\n",
-            "--match name",
-            Warned(
-                &[r#"{"name":"A"}"#],
-                "journals.csv:3: has one value, so it is skipped as a heading or a note",
-            ),
-        ),
-        (
-            "journals.csv",
+        "journals.csv", "id,name,h_index\n1,A,5\nTotal,,5\n", "",
+            Warned(&[r#"{"id":1,"h_index":5}"#], "journals.csv:3: is a total, so it is skipped");
+        "journals.csv", "name,h_index,sjr\nA,5,1.5\nSource: example,,\n", "--match name",
+            Warned(&[r#"{"name":"A"}"#], "journals.csv:3: has one value, so it is skipped as a heading or a note");
+        "journals.csv",
             "name,publisher,sjr,h_index,url,abbv\nA,B,1.5,5,x,y\n\nSource: example,retrieved 2026,,,,\n",
+            "--match name", Refused(&fourth);
+        "journals.csv", "name,h_index,sjr\nA,5,1.5\nname,h_index,sjr\nB,6,1.5\nMittelwert (n=2),5.5,1.5\n",
             "--match name",
-            Refused(&fourth),
-        ),
-        (
-            "journals.csv",
-            "name,h_index,sjr\nA,5,1.5\nname,h_index,sjr\nB,6,1.5\nMittelwert (n=2),5.5,1.5\n",
-            "--match name",
-            Warned(
-                &[r#"{"name":"A"}"#, r#"{"name":"B"}"#],
-                "journals.csv:3: repeats the header, so it is skipped",
-            ),
-        ),
+            Warned(&[r#"{"name":"A"}"#, r#"{"name":"B"}"#], "journals.csv:3: repeats the header, so it is skipped");
         // Objects may have different members.
-        (
-            "journals.jsonl",
+        "journals.jsonl",
             "{\"id\":1,\"name\":\"A\"}\n{\"id\":2,\"name\":\"B\",\"impact_factor_year\":2023}\n",
             "--set impact_factor_year=2024",
-            Stored(&[
-                r#"{"id":1,"impact_factor_year":2024}"#,
-                r#"{"id":2,"impact_factor_year":2023}"#,
-            ]),
-        ),
+            Stored(&[r#"{"id":1,"impact_factor_year":2024}"#, r#"{"id":2,"impact_factor_year":2023}"#]);
         // Prices in dollars. A header may end with columns without a name, and rows before them.
-        (
-            "journals.csv",
-            "id,name,publishing_apc_usd,,\n1,A,\"$3,000.00\"\n2,B,USD 2500,,\n3,C,1500 US$\n",
+        "journals.csv", "id,name,publishing_apc_usd,,\n1,A,\"$3,000.00\"\n2,B,USD 2500,,\n3,C,1500 US$\n",
             "--decimal point --ignore-unknown",
             Stored(&[
                 r#"{"publishing":{"apc_usd":3000.0}}"#,
                 r#"{"publishing":{"apc_usd":2500.0}}"#,
                 r#"{"publishing":{"apc_usd":1500.0}}"#,
-            ]),
-        ),
+            ]);
         // Nested members of JSON, also in a list of objects.
-        (
-            "journals.json",
+        "journals.json",
             r#"[{"title":"A","issn":["0028-4793","1533-4406"],"societies":[{"name":"S1"},{"name":"S2"}],"if":"3.5"}]"#,
             "--map title=name --map societies.name=organizations --map if=impact_factor --ignore-unknown --match name --create-links",
             Warned(
@@ -766,9 +536,8 @@ fn foreign_files_are_read_with_options() {
                     r#"{"id":2,"name":"S2"}"#,
                 ],
                 "the unknown field `issn` is ignored",
-            ),
-        ),
-    ];
+            );
+    ]);
     for (name, content, options, then) in cases {
         check(name, content.as_bytes(), options, then);
     }
@@ -816,38 +585,21 @@ fn the_list_of_the_manual_changes_what_it_knows() {
 fn the_result_of_a_list_says_what_became_of_each_row() {
     let known = "id,name,issn_print\n1,Landscape Notes,1865-1542\n2,Cardio Letters,0028-4793\n";
     let by_both = "match = [[\"issn\"], [\"name\"]]\n";
-    let cases = [
-        (
-            "journals",
+    let cases = cases![
+        "journals",
             by_both,
             "name,issn_print\nCardio Letters,0028-4793\n",
             "journals: 1 row fills name 1, issn_print 1\n1 row: 0 records changed, 1 equal, 0 unknown; 0 empty cells kept \
-             stored values; 0 values cleared\n",
-        ),
-        (
-            "journals",
-            by_both,
-            "name,deleted\nNowhere,TRUE\n",
-            "1 row: 0 records changed, 0 equal, 1 unknown (not there to remove); ",
-        ),
-        (
-            "journals",
-            by_both,
-            "name,deleted\nNowhere,TRUE\nNew,\n",
-            "2 rows: 0 records changed, 0 equal, 2 unknown (1 new, 1 not there to remove); ",
-        ),
-        (
-            "journals",
-            "match = [[\"issn\"], [\"name\"]]\nnew = false\n",
+             stored values; 0 values cleared\n";
+        "journals", by_both, "name,deleted\nNowhere,TRUE\n",
+            "1 row: 0 records changed, 0 equal, 1 unknown (not there to remove); ";
+        "journals", by_both, "name,deleted\nNowhere,TRUE\nNew,\n",
+            "2 rows: 0 records changed, 0 equal, 2 unknown (1 new, 1 not there to remove); ";
+        "journals", "match = [[\"issn\"], [\"name\"]]\nnew = false\n",
             "name,issn_print\nCardio Letters,1050-124X\nNew,1666-6046\n",
-            "2 rows: 0 records changed, 0 equal, 1 unknown (left out); 1 row left out by contradicting ISSNs; ",
-        ),
-        (
-            "organizations",
-            "new = false\n",
-            "name,abbv\nHeart Society,HS\n",
-            "1 row: 0 records changed, 0 equal, 1 unknown (left out); ",
-        ),
+            "2 rows: 0 records changed, 0 equal, 1 unknown (left out); 1 row left out by contradicting ISSNs; ";
+        "organizations", "new = false\n", "name,abbv\nHeart Society,HS\n",
+            "1 row: 0 records changed, 0 equal, 1 unknown (left out); ";
     ];
     for (dataset, recipe, list, expected) in cases {
         let site = Site::new();

@@ -109,13 +109,8 @@ const REQUESTS: &str = "
 ";
 
 /// Headers that differ from answer to answer.
-const VOLATILE: [&str; 6] = [
-    "date",
-    "ratelimit-remaining",
-    "ratelimit-reset",
-    "x-request-id",
-    "x-ratelimit-remaining",
-    "x-ratelimit-reset",
+const VOLATILE: [&str; 6] = words![
+    "date" "ratelimit-remaining" "ratelimit-reset" "x-request-id" "x-ratelimit-remaining" "x-ratelimit-reset"
 ];
 /// Headers about compressed bytes. Only the bytes that they decompress to are compared.
 const COMPRESSED: [&str; 2] = ["content-length", "repr-digest"];

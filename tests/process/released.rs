@@ -29,19 +29,12 @@ use super::site::{SOON, Site, conferences_of_version, wait_until};
 const RECORDS: u64 = 30;
 
 /// The requests of callers, besides those with a sync token.
-const TARGETS: [&str; 12] = [
-    "/v1/conferences?limit=7",
-    "/v1/conferences?country=Spain",
-    "/v1/conferences?q=version&limit=3",
-    "/v1/conferences/3",
-    "/v1/conferences/30",
-    "/v1/conferences/changes",
-    "/v1/conferences/changes?updated_since=2020-01-01&limit=11",
-    "/v1/journals",
-    "/v1/exports/conferences",
-    "/v1/exports/journals?format=csv",
-    "/v1/reference/therapy-areas",
-    "/v1/reference/organizations?dataset=journals",
+const TARGETS: [&str; 12] = words![
+    "/v1/conferences?limit=7" "/v1/conferences?country=Spain" "/v1/conferences?q=version&limit=3"
+    "/v1/conferences/3" "/v1/conferences/30" "/v1/conferences/changes"
+    "/v1/conferences/changes?updated_since=2020-01-01&limit=11" "/v1/journals" "/v1/exports/conferences"
+    "/v1/exports/journals?format=csv" "/v1/reference/therapy-areas"
+    "/v1/reference/organizations?dataset=journals"
 ];
 
 #[derive(Deserialize, Serialize)]
@@ -186,15 +179,9 @@ fn the_bucket_and_the_replica_of_this_format_continue() {
     fs::create_dir(site.path("bucket")).unwrap();
     copy_into(&folder.join("bucket"), &site.path("bucket"));
     let mut origin = Origin::new(site);
-    for (who, replica) in [
-        (
-            "the replica",
-            Replica {
-                site: site_with(&folder, "replica.redb.gz"),
-                url: origin.url(),
-            },
-        ),
-        ("a new replica", origin.replica()),
+    for (who, replica) in cases![
+        "the replica", Replica { site: site_with(&folder, "replica.redb.gz"), url: origin.url() };
+        "a new replica", origin.replica();
     ] {
         let (server, mut admin) = serve(&replica, "--poll 20ms");
         let mut client = server.client(&expected.key);

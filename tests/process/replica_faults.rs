@@ -2,72 +2,35 @@
 //! bits of each object are flipped, `MEDFEED_SEED` the first random number.
 
 use std::collections::BTreeMap;
-use std::fs;
 
-use medfeed::model::{DatabaseId, Head, RowDigest};
 use medfeed::replicate::layout;
 use medfeed::replicate::replica::StateLoader;
 use medfeed::replicate::replica::audit::audit;
 
-use super::published::{Place, follow, rows_of};
+use super::published::{Place, PublishedLog, Rows, follow, rows_of};
 use super::publishing::commit_few;
 use super::s3::S3;
-use super::site::{Random, SOON, Site, cases_and_seed, wait_until};
+use super::site::{Random, Site, cases_and_seed};
 use crate::harness::counted;
 
-pub type Rows = (DatabaseId, Head, RowDigest);
-
-/// A log of four entries, two states and a heartbeat, with the rows after each entry from the second on.
+/// A log of four entries, two states and a heartbeat.
 struct Published {
     s3: S3,
-    site: Site,
-    place: Place,
+    log: PublishedLog,
     /// The prefix of its objects in the store.
     prefix: &'static str,
-    rows: BTreeMap<u64, Rows>,
 }
 
 impl Published {
     fn new(is_sealed: bool) -> Published {
         let (s3, site) = (S3::start(), Site::new());
-        commit_few(&site, 1);
-        site.open_key();
-        let place = if is_sealed {
-            Place::sealed(&site, &s3)
+        let (place, prefix) = if is_sealed {
+            (Place::sealed(&site, &s3), "sealed/")
         } else {
-            Place::s3(&s3)
+            (Place::s3(&s3), "some/prefix/")
         };
-        let prefix = if is_sealed { "sealed/" } else { "some/prefix/" };
-        place.once(&site);
-        let mut rows = BTreeMap::new();
-        for slot in 2..=4 {
-            // The third entry is a state.
-            if slot != 3 {
-                commit_few(&site, slot);
-            }
-            place.once_with(&site, if slot == 3 { "--state-every 0s" } else { "" });
-            rows.insert(slot, rows_of(&site.db()));
-            if slot == 2 {
-                fs::create_dir(site.path("replica")).unwrap();
-                drop(follow(&place, &site.path("replica/feed.redb")));
-            }
-        }
-        assert_eq!(
-            (place.slots(layout::LOG), place.slots(layout::STATES)),
-            (vec![1, 2, 3, 4], vec![1, 3])
-        );
-        let mut publisher = place.start(&site, "--heartbeat 20ms");
-        wait_until("a heartbeat", SOON, || {
-            place.bucket.get(layout::ALIVE).unwrap()
-        });
-        publisher.kill();
-        Published {
-            s3,
-            site,
-            place,
-            prefix,
-            rows,
-        }
+        let log = PublishedLog::new(site, place, (3, 4), |_, _| ());
+        Published { s3, log, prefix }
     }
 
     /// The names of the objects in a folder, or beginning with a text.
@@ -93,20 +56,20 @@ impl Published {
     }
 
     fn last_rows(&self) -> Rows {
-        self.rows[&4]
+        self.log.rows[&4]
     }
 
     /// Reads the log with an audit, a new replica and a following one. Checks that none accepts data that was not
     /// published. Returns their errors.
     fn read(&self) -> [Option<String>; 3] {
         let folder = tempfile::tempdir().unwrap();
-        let audited = audit(&self.place.log(), &folder.path().join("audited.redb"));
+        let audited = audit(&self.log.place.log(), &folder.path().join("audited.redb"));
         if let Ok(audited) = &audited {
             assert_eq!((audited.slot, audited.seq), (4, self.last_rows().1.seq));
         }
         // A new replica loads a state.
         let file = folder.path().join("loaded.redb");
-        let log = self.place.log();
+        let log = self.log.place.log();
         let load = StateLoader {
             must_confirm: true,
             ..StateLoader::new(&log, &file, &|| true)
@@ -120,10 +83,13 @@ impl Published {
             assert_eq!(rows_of(&file), self.last_rows());
         }
         // A replica follows from the second entry.
-        let file = folder.path().join("following.redb");
-        fs::copy(self.site.path("replica/feed.redb"), &file).unwrap();
-        let (slot, trouble) = follow(&self.place, &file);
-        assert_eq!(rows_of(&file), self.rows[&slot], "slot {slot}");
+        let following = self.log.replica_at(2);
+        let (slot, trouble) = follow(&self.log.place, &following.db());
+        assert_eq!(
+            rows_of(&following.db()),
+            self.log.rows[&slot],
+            "slot {slot}"
+        );
         assert!(slot == 4 || trouble.is_some(), "slot {slot}");
         [
             audited.err().map(|trouble| trouble.to_string()),
@@ -250,12 +216,9 @@ impl Published {
         let sound = self.object(layout::ALIVE);
         for (damage, bytes) in damages(self, random, flips, layout::ALIVE) {
             self.set(layout::ALIVE, &bytes);
-            let status = self.place.run(&self.site, "--status");
+            let status = self.log.place.run(&self.log.site, "--status");
             let expected = format!("object `{}` cannot be used: ", layout::ALIVE);
-            assert!(
-                status.code == Some(0) && status.stdout.contains(&expected),
-                "{damage}: {status:?}"
-            );
+            status.assert_shown(0, &expected);
             for told in self.read() {
                 let is_told = told
                     .as_ref()
@@ -264,7 +227,7 @@ impl Published {
             }
             self.set(layout::ALIVE, &sound);
         }
-        let status = self.place.run(&self.site, "--status");
+        let status = self.log.place.run(&self.log.site, "--status");
         assert!(
             status.code == Some(0) && !status.stdout.contains("cannot be used"),
             "{status:?}"
@@ -273,30 +236,37 @@ impl Published {
 
     /// A publisher does not continue after an end that it cannot read.
     fn damaged_ends_are_refused(&self, random: &mut Random, flips: u64) {
-        commit_few(&self.site, 5);
+        commit_few(&self.log.site, 5);
         let name = layout::log(4);
         let sound = self.object(&name);
         for (damage, bytes) in damages(self, random, flips, &name) {
             self.set(&name, &bytes);
-            let refused = self.place.run(&self.site, "--once");
+            let refused = self.log.place.run(&self.log.site, "--once");
             let what = format!("{name} {damage}: {refused:?}");
             assert_eq!(refused.code, Some(1), "{what}");
             assert!(refused.stderr.contains(&format!("`{name}`")), "{what}");
             self.set(&name, &sound);
         }
-        assert_eq!(self.place.slots(layout::LOG), [1, 2, 3, 4]);
-        assert_eq!(self.place.once(&self.site), 1);
+        assert_eq!(self.log.place.slots(layout::LOG), [1, 2, 3, 4]);
+        assert_eq!(self.log.place.once(&self.log.site), 1);
         // If the newest state cannot be read, the publisher writes another one.
-        let newest = || *self.place.slots(layout::STATES).last().expect("a state");
+        let newest = || {
+            *self
+                .log
+                .place
+                .slots(layout::STATES)
+                .last()
+                .expect("a state")
+        };
         for at in 0..damages(self, random, flips, &layout::state(3)).len() {
             let (slot, name) = (newest(), layout::state(newest()));
             let sound = self.object(&name);
             let (damage, bytes) = damages(self, random, flips, &name).swap_remove(at);
             self.set(&name, &bytes);
-            assert_eq!(self.place.once(&self.site), 1, "{name} {damage}");
+            assert_eq!(self.log.place.once(&self.log.site), 1, "{name} {damage}");
             assert!(newest() > slot, "{name} {damage}");
             self.set(&name, &sound);
-            self.place.check(&self.site);
+            self.log.place.check(&self.log.site);
         }
     }
 }

@@ -404,10 +404,7 @@ fn refuse_within_state(is_restored: bool) {
         "the commits after {} were published in one whole state, as of {}",
         times[0], times[2]
     );
-    assert!(
-        refused.code == Some(1) && refused.stdout.contains(&expected),
-        "{refused:?}"
-    );
+    refused.assert_shown(1, &expected);
     assert!(!file.exists());
     // The times of replaced commits are unknown.
     let before = if is_restored {
@@ -478,10 +475,7 @@ fn a_refused_backup_names_the_newest_possible_instant() {
         place.ends(&site, &[&args, more].concat())
     };
     let refused = backup(&[]);
-    assert!(
-        refused.code == Some(1) && refused.stdout.contains(&damaged),
-        "{refused:?}"
-    );
+    refused.assert_shown(1, &damaged);
     assert!(
         refused.stdout.contains(&format!("add --at {}", times[0])),
         "{refused:?}"

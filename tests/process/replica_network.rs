@@ -2,20 +2,11 @@
 //! never go back, and reach the end. `MEDFEED_CASES` sets the number of faults (else one of each kind), `MEDFEED_SEED`
 //! the choice.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
-
-use medfeed::replicate::layout;
-use medfeed::replicate::replica::{Replica, ReplicaStatus};
+use medfeed::store::replication::ReplicaWriter;
 
 use super::answer_faults::Fault;
 use super::fault_relay::{FaultRelay, Recorded, run_cases};
-use super::published::{Place, rows_of};
-use super::publishing::commit_few;
-use super::replica_faults::Rows;
+use super::published::{Place, PublishedLog, TestReplica, rows_of};
 use super::s3::S3;
 use super::site::{SOON, Site, wait_for, wait_until};
 
@@ -23,15 +14,10 @@ const LAST: u64 = 5;
 const LANES: usize = 6;
 const QUICK: usize = 58;
 
-/// A log of five entries, of which the first and the fourth are states.
+/// A log of five entries, of which the first and the fourth are states, behind a relay.
 struct Log {
-    /// The rows after each entry.
-    rows: BTreeMap<u64, Rows>,
-    place: Place,
+    log: PublishedLog,
     relay: FaultRelay,
-    /// A file that was loaded at slot 2; the other replica has none.
-    following: PathBuf,
-    site: Site,
     _s3: S3,
 }
 
@@ -42,11 +28,10 @@ struct Case {
     fault: Fault,
 }
 
-/// A replica's file in a folder of its own.
-struct TestReplica {
-    folder: tempfile::TempDir,
-    status: Arc<ReplicaStatus>,
-    replica: Option<Replica>,
+/// A replica that is started again when it refuses to start.
+struct Restarted {
+    site: Site,
+    replica: Option<TestReplica>,
     /// The last seen slot.
     slot: u64,
 }
@@ -57,42 +42,29 @@ impl Log {
         let place = Place::s3(&s3);
         let relay = FaultRelay::new(s3.address());
         let through = place.through(&relay.url());
-        let following = site.path("following.redb");
-        let mut rows = BTreeMap::new();
-        for slot in 1..=LAST {
-            if slot != 4 {
-                commit_few(&site, slot);
-            }
-            place.once_with(&site, if slot == 4 { "--state-every 0s" } else { "" });
-            rows.insert(slot, rows_of(&site.db()));
+        let log = PublishedLog::new(site, place, (4, LAST), |_, slot| {
             // The relay remembers the answers that replicas read then.
             if slot == 2 {
-                for _ in 0..2 {
-                    TestReplica::new(None).reach(&through, slot);
-                }
-                let mut tested = TestReplica::new(None);
-                tested.reach(&through, slot);
-                drop(tested.replica.take());
-                fs::copy(tested.path(), &following).unwrap();
+                (0..3).for_each(|_| Restarted::new(Site::new()).reach(&through, slot));
                 relay.keep_answers();
             }
-        }
-        assert_eq!(
-            (place.slots(layout::LOG).len(), place.slots(layout::STATES)),
-            (5, vec![1, 4])
-        );
+        });
         Log {
-            rows,
-            place,
+            log,
             relay,
-            following,
-            site,
             _s3: s3,
         }
     }
 
-    fn replica(&self, is_new: bool) -> TestReplica {
-        TestReplica::new((!is_new).then_some(self.following.as_path()))
+    /// A new replica, or one at slot 2.
+    fn replica(&self, is_new: bool) -> Restarted {
+        if is_new {
+            return Restarted::new(Site::new());
+        }
+        Restarted {
+            slot: 2,
+            ..Restarted::new(self.log.replica_at(2))
+        }
     }
 
     fn cases(&self) -> Vec<Case> {
@@ -100,7 +72,7 @@ impl Log {
         for is_new in [true, false] {
             self.relay.begin(&[]);
             self.replica(is_new)
-                .reach(&self.place.through(&self.relay.url()), LAST);
+                .reach(&self.log.place.through(&self.relay.url()), LAST);
             let exchanges = self.relay.exchanges();
             cases.extend(
                 Recorded::cases(&exchanges)
@@ -112,7 +84,7 @@ impl Log {
     }
 
     fn run(&self, relay: &FaultRelay, Case { is_new, at, fault }: Case) {
-        let place = self.place.through(&relay.url());
+        let place = self.log.place.through(&relay.url());
         relay.begin(&[(at, fault)]);
         let mut tested = self.replica(is_new);
         tested.step(&place);
@@ -124,87 +96,70 @@ impl Log {
             (tested.slot == LAST && tested.error().is_none()).then_some(())
         });
         assert!(!relay.met().is_empty(), "the fault was not met: {}", what());
-        assert!(tested.status.unfit().is_none(), "{}", what());
-        assert_eq!(
-            rows_of(&tested.path()),
-            rows_of(&self.site.db()),
-            "{}",
-            what()
-        );
+        assert!(tested.is_at_end(), "{}", what());
+        let rows = rows_of(&tested.site.db());
+        assert_eq!(rows, self.log.rows[&LAST], "{}", what());
     }
 
     /// Checks that the file has a published state, and that only the last one counts as the end of the log.
-    fn check(&self, tested: &TestReplica, what: &str) {
+    fn check(&self, tested: &Restarted, what: &str) {
+        let file = tested.site.db();
         if tested.replica.is_none() {
-            assert!(!tested.path().exists() || tested.slot > 0, "{what}");
+            assert!(!file.exists() || tested.slot > 0, "{what}");
             return;
         }
-        assert_eq!(rows_of(&tested.path()), self.rows[&tested.slot], "{what}");
-        let is_end = tested.status.unfit().is_none();
-        assert!(
-            tested.slot == LAST || !is_end,
-            "{what}: slot {} is taken for the end",
-            tested.slot
-        );
-        assert!(
-            tested.slot == LAST || tested.error().is_some(),
-            "{what}: slot {}",
-            tested.slot
-        );
+        assert_eq!(rows_of(&file), self.log.rows[&tested.slot], "{what}");
+        if tested.slot < LAST {
+            let slot = tested.slot;
+            assert!(
+                !tested.is_at_end(),
+                "{what}: slot {slot} is taken for the end"
+            );
+            assert!(tested.error().is_some(), "{what}: slot {slot}");
+        }
     }
 }
 
-impl TestReplica {
-    fn new(file: Option<&Path>) -> TestReplica {
-        let tested = TestReplica {
-            folder: tempfile::tempdir().unwrap(),
-            status: Arc::new(ReplicaStatus::checking_every(Duration::ZERO, SOON)),
+impl Restarted {
+    fn new(site: Site) -> Restarted {
+        Restarted {
+            site,
             replica: None,
             slot: 0,
-        };
-        if let Some(file) = file {
-            fs::copy(file, tested.path()).unwrap();
         }
-        tested
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.path().join("feed.redb")
     }
 
     fn error(&self) -> Option<String> {
-        self.status.progress().error
+        self.replica
+            .as_ref()
+            .and_then(|replica| replica.outcome().1)
+    }
+
+    fn is_at_end(&self) -> bool {
+        let replica = self.replica.as_ref();
+        replica.is_some_and(|replica| replica.status.unfit().is_none())
     }
 
     /// Starts, or polls once.
     fn step(&mut self, place: &Place) {
-        match &mut self.replica {
-            Some(replica) => assert!(
-                replica.poll(&|| true),
-                "it stopped: {:?}",
-                self.status.progress()
-            ),
-            None => {
-                match Replica::start(place.log(), &self.path(), Arc::clone(&self.status), &|| {
-                    true
-                }) {
-                    Ok(replica) => self.replica = Some(replica),
-                    // A server would end with this error, and be started again.
-                    Err(error) => println!("not started: {error}"),
-                }
-            }
-        }
-        let slot = self.status.progress().slot;
+        let slot = match &mut self.replica {
+            Some(replica) => replica.poll().0,
+            // A server would end with the error, and be started again.
+            None => match TestReplica::start(place.log(), &self.site.db()) {
+                Ok(replica) => self.replica.insert(replica).outcome().0,
+                // It may have loaded a state before.
+                Err(_) => ReplicaWriter::open(&self.site.db())
+                    .map_or(self.slot, |file| file.mark().unwrap().slot),
+            },
+        };
         assert!(slot >= self.slot, "from slot {} to slot {slot}", self.slot);
         self.slot = slot;
-        // A server that shows the file calls this too.
-        self.status.note_end_loaded();
     }
 
     fn reach(&mut self, place: &Place, slot: u64) {
         wait_for("the end of the log", || {
             self.step(place);
-            self.slot == slot && self.status.unfit().is_none()
+            self.slot == slot && self.is_at_end()
         });
     }
 }

@@ -96,29 +96,11 @@ fn a_replica_without_a_usable_bucket_or_file_is_refused_at_the_start() {
         assert_eq!(done.stdout, "", "{done:?}");
         done
     };
-    let cases: [(&Site, String, &[&str], i32, &str); 4] = [
-        (
-            &site,
-            url_of(&empty),
-            &[],
-            1,
-            "nothing is published at file:///",
-        ),
-        (
-            &site,
-            "/srv/feed".to_owned(),
-            &[],
-            2,
-            "write it as file:///srv/feed",
-        ),
-        (
-            &site,
-            origin.url(),
-            &["--seal-key", "nowhere"],
-            1,
-            "openssl rand -hex 64",
-        ),
-        (&origin.site, origin.url(), &[], 1, "is not a replica"),
+    let cases: [(&Site, String, &[&str], i32, &str); 4] = cases![
+        &site, url_of(&empty), &[], 1, "nothing is published at file:///";
+        &site, "/srv/feed".to_owned(), &[], 2, "write it as file:///srv/feed";
+        &site, origin.url(), &["--seal-key", "nowhere"], 1, "openssl rand -hex 64";
+        &origin.site, origin.url(), &[], 1, "is not a replica";
     ];
     for (site, url, more, code, piece) in cases {
         let done = start(site, &url, more);

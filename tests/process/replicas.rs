@@ -51,22 +51,12 @@ pub fn wait_for_seq(origin: &Origin, admin: &mut Client) {
 
 /// Compares the answers of two servers to the same requests. Returns the tokens of both for the next comparison.
 pub fn compare(here: &mut Client, there: &mut Client, tokens: &[String]) -> Vec<String> {
-    let mut targets: Vec<String> = [
-        "/v1/status",
-        "/v1/conferences?limit=7",
-        "/v1/conferences?country=Spain",
-        "/v1/conferences?q=version",
-        "/v1/conferences/3",
-        "/v1/conferences/999999",
-        "/v1/journals",
-        "/v1/conferences/changes",
-        "/v1/conferences/changes?updated_since=2020-01-01&limit=11",
-        "/v1/exports/conferences",
-        "/v1/exports/conferences?format=csv",
-        "/v1/exports/journals",
-        "/v1/reference/therapy-areas",
-        "/v1/reference/tags?dataset=conferences",
-        "/v1/reference/organizations?dataset=journals",
+    let mut targets: Vec<String> = words![
+        "/v1/status" "/v1/conferences?limit=7" "/v1/conferences?country=Spain" "/v1/conferences?q=version"
+        "/v1/conferences/3" "/v1/conferences/999999" "/v1/journals" "/v1/conferences/changes"
+        "/v1/conferences/changes?updated_since=2020-01-01&limit=11" "/v1/exports/conferences"
+        "/v1/exports/conferences?format=csv" "/v1/exports/journals" "/v1/reference/therapy-areas"
+        "/v1/reference/tags?dataset=conferences" "/v1/reference/organizations?dataset=journals"
     ]
     .map(str::to_owned)
     .into();
@@ -160,11 +150,7 @@ fn a_token_that_is_ahead_makes_the_replica_poll_at_once() {
     let replica = origin.replica();
     let (server, mut admin) = serve(&replica, "--poll 1h");
     let (mut here, mut there) = (serving.client(&key), server.client(&key));
-    let first = here
-        .get("/v1/exports/conferences")
-        .header("x-sync-token")
-        .unwrap()
-        .to_owned();
+    let first = here.token("conferences");
     for version in 1..=3 {
         origin
             .site

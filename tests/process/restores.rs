@@ -13,11 +13,7 @@ use super::monitoring::serve_watched;
 use super::site::{Site, conferences_of_version, version_of, wait_for};
 
 fn token(client: &mut Client) -> String {
-    client
-        .get("/v1/exports/conferences")
-        .header("x-sync-token")
-        .unwrap()
-        .to_owned()
+    client.token("conferences")
 }
 
 fn since(token: &str) -> String {
@@ -332,16 +328,7 @@ fn keys_revoked_in_database_or_backup_stay_revoked() {
     let replaced = site.json(["key", "replace", &swapped]);
     let (late, late_key) = site.key("kept", &[]);
     site.license("scope", "--dataset conferences --year 2026");
-    site.json([
-        "license",
-        "set",
-        "rate",
-        "--yes",
-        "--dataset",
-        "conferences",
-        "--rate-limit",
-        "7",
-    ]);
+    site.json("license set rate --yes --dataset conferences --rate-limit 7".split(' '));
     for name in ["removed", "again"] {
         site.json(["license", "remove", name, "--yes"]);
     }

@@ -34,12 +34,7 @@ use super::site::SOON;
 pub const BUCKET: &str = "feed";
 const ACCESS_KEY: &str = "AKIDEXAMPLE";
 /// The access keys of callers that can get faults of their own. All have the same secret.
-pub const CALLERS: [&str; 4] = [
-    "AKIDPUBLISHER",
-    "AKIDREPLICA0",
-    "AKIDREPLICA1",
-    "AKIDREPLICA2",
-];
+pub const CALLERS: [&str; 4] = words!["AKIDPUBLISHER" "AKIDREPLICA0" "AKIDREPLICA1" "AKIDREPLICA2"];
 const SECRET_KEY: &str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 
 /// The names per page of a list: few, so that lists have several pages.

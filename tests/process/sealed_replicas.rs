@@ -78,27 +78,18 @@ fn a_sealed_bucket_is_refused_without_its_key() {
     let wrong = seal_key(&site, "other-key", 100).display().to_string();
     let url = place.url.as_str();
     let (no_key, other_key): (&[&str], &[&str]) = (&[], &["--seal-key", &wrong]);
-    let commands: [(&Site, &[&str]); 6] = [
-        (&fresh, &["serve", "--listen", "127.0.0.1:0", "--from", url]),
-        (&fresh, &["backup", "copy.redb", "--from", url]),
-        (
-            &fresh,
-            &["backup", "copy.redb", "--from", url, "--at", "2030-01-01"],
-        ),
-        (&fresh, &["check", "--from", url]),
-        (&replica, &["promote", url, "--yes"]),
-        (&site, &["publish", url, "--once"]),
+    let commands: [(&Site, &[&str]); 6] = cases![
+        &fresh, &["serve", "--listen", "127.0.0.1:0", "--from", url];
+        &fresh, &["backup", "copy.redb", "--from", url];
+        &fresh, &["backup", "copy.redb", "--from", url, "--at", "2030-01-01"];
+        &fresh, &["check", "--from", url];
+        &replica, &["promote", url, "--yes"];
+        &site, &["publish", url, "--once"];
     ];
     for (site, command) in commands {
-        for (key, expected) in [
-            (
-                no_key,
-                "is sealed; give the file of its key with --seal-key",
-            ),
-            (
-                other_key,
-                "it was sealed with another key or under another name, or its bytes were changed",
-            ),
+        for (key, expected) in cases![
+            no_key, "is sealed; give the file of its key with --seal-key";
+            other_key, "it was sealed with another key or under another name, or its bytes were changed";
         ] {
             let done = site.ends([command, key].concat());
             done.assert_told(1, expected);
@@ -129,13 +120,7 @@ fn a_sealed_bucket_is_refused_without_its_key() {
     let plain = Place::folder(&other);
     plain.once(&other);
     let done = other.ends(["check", "--from", &plain.url, "--seal-key", &wrong]);
-    assert!(
-        done.code == Some(1)
-            && done
-                .stderr
-                .contains("it is not sealed, though --seal-key is given"),
-        "{done:?}"
-    );
+    done.assert_told(1, "it is not sealed, though --seal-key is given");
     place.once(&site);
     place.check(&site);
 }

@@ -387,12 +387,7 @@ fn search_everywhere(site: &Site) -> Secrets {
             secrets.assert_not_in(target, &admin.get(target).body);
         }
         let mut anyone = Client::new(server.address, None);
-        for target in [
-            "/docs",
-            "/openapi.json",
-            "/docs/errors/invalid_api_key",
-            "/v1/status",
-        ] {
+        for target in words!["/docs" "/openapi.json" "/docs/errors/invalid_api_key" "/v1/status"] {
             let answer = anyone.get(target);
             assert_eq!(answer.status, 200, "{target}");
             secrets.assert_not_in(target, &answer.body);
@@ -400,11 +395,7 @@ fn search_everywhere(site: &Site) -> Secrets {
         // The running server loads the commands' changes.
         if format == "json" {
             let mut client = server.client(&keys[4].key);
-            let token = client
-                .get("/v1/exports/conferences")
-                .header("x-sync-token")
-                .unwrap()
-                .to_owned();
+            let token = client.token("conferences");
             for done in run_commands(site, &keys) {
                 secrets.assert_not_in(
                     &format!("{done:?}"),

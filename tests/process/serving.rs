@@ -12,13 +12,10 @@ const VISIBLE_WITHIN: Duration = Duration::from_secs(2);
 /// Sends all requests in turn, with pauses that leave the processor to others. Each answer must be of one state, and
 /// none older than the one before. Returns the number of answers.
 pub fn read_whole_states(client: &mut Client, count: usize, stop: &AtomicBool) -> usize {
-    let targets = [
-        "/v1/conferences?limit=500",
-        "/v1/exports/conferences",
-        "/v1/conferences?limit=7&therapy_area=Oncology",
-        "/v1/conferences/changes?updated_since=2000-01-01&limit=1000",
-        "/v1/conferences?limit=500&q=conference&year=2025",
-        "/v1/conferences/3",
+    let targets = words![
+        "/v1/conferences?limit=500" "/v1/exports/conferences" "/v1/conferences?limit=7&therapy_area=Oncology"
+        "/v1/conferences/changes?updated_since=2000-01-01&limit=1000"
+        "/v1/conferences?limit=500&q=conference&year=2025" "/v1/conferences/3"
     ];
     let mut newest = 0;
     let mut answers = 0;
@@ -136,12 +133,7 @@ fn changes_of_keys_take_effect_while_serving() {
     comes(&elsewhere, "403 ip_not_allowed");
     let (_, here) = site.key(
         "all",
-        &[
-            "--allow-ip",
-            "192.0.2.7",
-            "--allow-ip",
-            "::ffff:127.0.0.0/104",
-        ],
+        &words!["--allow-ip" "192.0.2.7" "--allow-ip" "::ffff:127.0.0.0/104"],
     );
     comes(&here, "ok");
 

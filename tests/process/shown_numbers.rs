@@ -30,47 +30,26 @@ fn journal(column: &str, number: f64, format: &str) -> Vec<u8> {
 
 #[test]
 fn numbers_are_stored_as_the_sheet_shows_them() {
-    let cases: [(&str, f64, &str, Then<'_>); 6] = [
-        (
-            "impact_factor",
-            0.1 + 0.2,
-            "0.0",
-            Stored(&[r#"{"impact_factor":0.3}"#]),
-        ),
-        (
-            "publishing_embargo_months",
-            12.0,
-            "0 \"months\"",
-            Stored(&[r#"{"publishing":{"embargo_months":12}}"#]),
-        ),
-        ("abbv", 2026.0, "0", Stored(&[r#"{"abbv":"2026"}"#])),
-        (
-            "issn_online",
-            3_785_955.0,
-            "0",
-            Warned(
-                &[r#"{"issn_online":"0378-5955"}"#],
-                "it is stored as `0378-5955`, whose check digit fits",
-            ),
-        ),
-        (
-            "publishing_embargo_months",
+    let cases: [(&str, f64, &str, Then<'_>); 6] = cases![
+        "impact_factor", 0.1 + 0.2, "0.0", Stored(&[r#"{"impact_factor":0.3}"#]);
+        "publishing_embargo_months", 12.0, "0 \"months\"", Stored(&[r#"{"publishing":{"embargo_months":12}}"#]);
+        "abbv", 2026.0, "0", Stored(&[r#"{"abbv":"2026"}"#]);
+        "issn_online", 3_785_955.0, "0",
+            Warned(&[r#"{"issn_online":"0378-5955"}"#], "it is stored as `0378-5955`, whose check digit fits");
+        "publishing_embargo_months",
             1.0,
             "0 \"years\"",
             Refused(
                 "book.xlsx[journals]:2: publishing_embargo_months: `1` - the cell C2 shows other signs than those of \
                  a number, in the format `0 \"years\"`; format the cell as a number without other signs, and check its value",
-            ),
-        ),
-        (
-            "issn_print",
+            );
+        "issn_print",
             280_836.0,
             "00000000",
             Refused(
                 "book.xlsx[journals]:2: issn_print: `280836` - is a number in the format `00000000`; format the cell as \
                  text, and enter what it shows",
-            ),
-        ),
+            );
     ];
     for (column, number, format, then) in cases {
         check("book.xlsx", &journal(column, number, format), "", then);
@@ -79,13 +58,8 @@ fn numbers_are_stored_as_the_sheet_shows_them() {
 
 /// A conference with a number in this format as its start date.
 fn conference(number: f64, format: &str) -> Vec<u8> {
-    let header = [
-        "id",
-        "name",
-        "start_date",
-        "start_date_status",
-        "abstract_due_date_status",
-        "late_breaking_due_date_status",
+    let header = words![
+        "id" "name" "start_date" "start_date_status" "abstract_due_date_status" "late_breaking_due_date_status"
     ];
     book("conferences", &header, |sheet| {
         sheet.write_number(1, 0, 1).unwrap();
@@ -113,14 +87,11 @@ fn a_workbook_may_redefine_a_built_in_format() {
     let month = "book.xlsx[conferences]:2: start_date: `2026-03-01` - the cell C2 shows only a part of the date, in the format \
                  `mmm yy`; write the date in a cell that shows day, month and year, such as 2026-03-15";
     let day = &[r#"{"id":1,"start_date":"2026-03-15"}"#];
-    let cases = [
-        (under("44", price("#,##0\\ [$€-407]")), Refused(euros)),
-        (
-            under("44", price("[$$-409]#,##0")),
-            Stored(&[r#"{"id":1}"#]),
-        ),
-        (under("14", conference(46_082.0, "mmm yy")), Refused(month)),
-        (under("17", conference(46_096.0, "dd.mm.yyyy")), Stored(day)),
+    let cases = cases![
+        under("44", price("#,##0\\ [$€-407]")), Refused(euros);
+        under("44", price("[$$-409]#,##0")), Stored(&[r#"{"id":1}"#]);
+        under("14", conference(46_082.0, "mmm yy")), Refused(month);
+        under("17", conference(46_096.0, "dd.mm.yyyy")), Stored(day);
     ];
     for (content, then) in cases {
         check("book.xlsx", &content, "", then);
@@ -175,30 +146,15 @@ fn a_link_is_stored_by_its_target() {
                     `https://asco.org`; remove the link, or write the right address in both";
     let no_page = "book.xlsx[organizations]:2: url: `see there` - links to `#Sheet2!A1`, which is not a web address (http or \
                    https); write the address in the cell, and remove the link";
-    let cases: Vec<(Vec<u8>, Then<'_>)> = vec![
-        (link("our website", "https://esmo.org"), Stored(&[ESMO])),
-        (
-            link("https://esmo.org", "https://asco.org"),
-            Refused(conflict),
-        ),
-        (link("see there", "internal:Sheet2!A1"), Refused(no_page)),
-        (
-            link("part", "https://esmo.org/a#b"),
-            Stored(&[r#"{"url":"https://esmo.org/a#b"}"#]),
-        ),
-        (named, Stored(&[ESMO])),
-        (
-            several,
-            Stored(&[ESMO, r#"{"id":2,"url":"https://esmo.org"}"#]),
-        ),
-        (
-            formula(
-                "our website",
-                "=HYPERLINK(\"https://esmo.org\",\"our website\")",
-            ),
-            Stored(&[ESMO]),
-        ),
-    ];
+    let cases: Vec<(Vec<u8>, Then<'_>)> = Vec::from(cases![
+        link("our website", "https://esmo.org"), Stored(&[ESMO]);
+        link("https://esmo.org", "https://asco.org"), Refused(conflict);
+        link("see there", "internal:Sheet2!A1"), Refused(no_page);
+        link("part", "https://esmo.org/a#b"), Stored(&[r#"{"url":"https://esmo.org/a#b"}"#]);
+        named, Stored(&[ESMO]);
+        several, Stored(&[ESMO, r#"{"id":2,"url":"https://esmo.org"}"#]);
+        formula("our website", "=HYPERLINK(\"https://esmo.org\",\"our website\")"), Stored(&[ESMO]);
+    ]);
     for (content, then) in cases {
         check("book.xlsx", &content, "", then);
     }
@@ -219,23 +175,11 @@ fn a_link_of_a_shared_formula_is_one_in_each_of_its_cells() {
     ];
     let warning = "book.xlsx[organizations]:3: url: `our website` - is not a website address";
     // (the shared formula of the first cell, the number in the second one, the result for the second one)
-    let cases = [
-        (
-            "HYPERLINK(&quot;https://esmo.org&quot;,&quot;our website&quot;)",
-            "7",
-            Stored(&linked),
-        ),
-        ("HYPERLINK(A1)", "7", Refused(refused)),
-        (
-            "HYPERLINK(&quot;https://esmo.org&quot;,&quot;our website&quot;)",
-            "8",
-            Warned(&both, warning),
-        ),
-        (
-            "LOWER(&quot;https://esmo.org&quot;)",
-            "7",
-            Warned(&both, warning),
-        ),
+    let cases = cases![
+        "HYPERLINK(&quot;https://esmo.org&quot;,&quot;our website&quot;)", "7", Stored(&linked);
+        "HYPERLINK(A1)", "7", Refused(refused);
+        "HYPERLINK(&quot;https://esmo.org&quot;,&quot;our website&quot;)", "8", Warned(&both, warning);
+        "LOWER(&quot;https://esmo.org&quot;)", "7", Warned(&both, warning);
     ];
     for (formula, number, then) in cases {
         let row = |id: u8, formula: &str, shown: &str| {
@@ -282,47 +226,33 @@ fn sheets_are_read_in_any_form() {
         ))
     };
     let stored = |name: &str| format!(r#"{{"id":1,"name":"{name}"}}"#);
-    let cases = [
-        ("without positions", row("<t>ESMO</t>"), "ESMO"),
-        (
-            "runs",
-            row("<r><rPr><b/></rPr><t>ES</t></r><r><t>MO</t></r>"),
-            "ESMO",
-        ),
-        (
-            "blanks that count",
-            row("<t xml:space=\"preserve\">ESMO </t>"),
-            "ESMO ",
-        ),
-        (
-            "prefixes and the strict namespaces",
-            row("<t>ESMO</t>")
-                .changed("xl/worksheets/sheet1.xml", |text| {
-                    let text = text
-                        .replace("</", "</x:")
-                        .replace('<', "<x:")
-                        .replace("<x:/x:", "</x:");
-                    text.replacen(
-                        "<x:worksheet",
-                        "<x:worksheet xmlns:x=\"http://purl.oclc.org/ooxml/spreadsheetml/main\"",
-                        1,
-                    )
-                })
-                .changed("xl/_rels/workbook.xml.rels", |text| {
-                    text.replace(
-                        "http://schemas.openxmlformats.org/officeDocument/2006",
-                        "http://purl.oclc.org/ooxml/officeDocument",
-                    )
-                }),
-            "ESMO",
-        ),
-        (
-            "absolute targets and other cases",
-            row("<t>ESMO</t>").changed("xl/_rels/workbook.xml.rels", |text| {
-                text.replace("worksheets/sheet1.xml", "/xl/Worksheets/Sheet1.XML")
+    let cases = cases![
+        "without positions", row("<t>ESMO</t>"), "ESMO";
+        "runs", row("<r><rPr><b/></rPr><t>ES</t></r><r><t>MO</t></r>"), "ESMO";
+        "blanks that count", row("<t xml:space=\"preserve\">ESMO </t>"), "ESMO ";
+        "prefixes and the strict namespaces",
+        row("<t>ESMO</t>")
+            .changed("xl/worksheets/sheet1.xml", |text| {
+                let text = text
+                    .replace("</", "</x:")
+                    .replace('<', "<x:")
+                    .replace("<x:/x:", "</x:");
+                text.replacen(
+                    "<x:worksheet",
+                    "<x:worksheet xmlns:x=\"http://purl.oclc.org/ooxml/spreadsheetml/main\"",
+                    1,
+                )
+            })
+            .changed("xl/_rels/workbook.xml.rels", |text| {
+                text.replace(
+                    "http://schemas.openxmlformats.org/officeDocument/2006",
+                    "http://purl.oclc.org/ooxml/officeDocument",
+                )
             }),
-            "ESMO",
-        ),
+        "ESMO";
+        "absolute targets and other cases",
+            row("<t>ESMO</t>").changed("xl/_rels/workbook.xml.rels", |text| { text.replace("worksheets/sheet1.xml", "/xl/Worksheets/Sheet1.XML") }),
+            "ESMO";
     ];
     for (what, parts, name) in cases {
         println!("{what}");

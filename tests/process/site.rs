@@ -135,6 +135,12 @@ impl Process {
         }
     }
 
+    /// The exit code, once the process has ended by itself.
+    #[track_caller]
+    pub fn exit_code(&mut self) -> Option<i32> {
+        self.ended_within(SOON).and_then(|status| status.code())
+    }
+
     /// Sends a signal by its name.
     pub fn signal(&self, name: &str) {
         let sent = Command::new("kill")
@@ -185,6 +191,18 @@ impl Done {
     pub fn assert_told(&self, code: i32, text: &str) {
         let is_told = self.code == Some(code) && self.stderr.contains(text);
         assert!(is_told, "not {code} and `{text}`: {self:?}");
+    }
+
+    /// Asserts the exit code, and that standard output contains a text.
+    #[track_caller]
+    pub fn assert_shown(&self, code: i32, text: &str) {
+        let is_shown = self.code == Some(code) && self.stdout.contains(text);
+        assert!(is_shown, "not {code} and `{text}`: {self:?}");
+    }
+
+    /// How often standard output contains a text.
+    pub fn count(&self, text: &str) -> usize {
+        self.stdout.matches(text).count()
     }
 
     pub fn json(&self) -> Value {

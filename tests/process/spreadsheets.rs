@@ -104,38 +104,27 @@ fn text_tables_are_imported_or_refused_with_a_remedy() {
     };
     let dated = |date: &str| format!("{DATED}{date};check;not_found;not_found\r\n").into_bytes();
     let (org, stored) = ("organizations.csv", Stored(&[ESMO]));
-    let cases: Vec<(&str, Vec<u8>, &str, Then<'_>)> = vec![
-        (org, "\u{feff}ID; Name ;U-R-L\r\n1;ESMO;https://esmo.org\r\n".into(), "", stored),
-        (org, utf_16("id\tname\turl\r\n1\tESMO\thttps://esmo.org\r\n"), "", stored),
-        (org, "Nr;Titel;Seite\n1;ESMO;https://esmo.org\n".into(), "--map Nr=id --map Titel=name --map Seite=url", stored),
-        ("Verbände_final.v2.csv", "id;name;url\n1;ESMO;https://esmo.org\n".into(), "--dataset organizations", stored),
-        ("list", format!("\u{feff}{ESMO}\n").into(), "--dataset organizations", stored),
-        ("list", format!("{{\"a\":[{ESMO}]}}").into(), "--dataset organizations --format json", stored),
-        ("list.json", format!("{{\"items\":[{ESMO}]}}").into(), "--dataset organizations", stored),
-        (
-            org,
-            "Societies 2026;;\r\n;;\r\nid;name;url\r\n1;ESMO;https://esmo.org\r\n".into(),
-            "",
-            Warned(&[ESMO], "organizations.csv:3: the rows above the header (line 1) are ignored"),
-        ),
-        (
-            org,
+    let cases: Vec<(&str, Vec<u8>, &str, Then<'_>)> = Vec::from(cases![
+        org, "\u{feff}ID; Name ;U-R-L\r\n1;ESMO;https://esmo.org\r\n".into(), "", stored;
+        org, utf_16("id\tname\turl\r\n1\tESMO\thttps://esmo.org\r\n"), "", stored;
+        org, "Nr;Titel;Seite\n1;ESMO;https://esmo.org\n".into(), "--map Nr=id --map Titel=name --map Seite=url", stored;
+        "Verbände_final.v2.csv", "id;name;url\n1;ESMO;https://esmo.org\n".into(), "--dataset organizations", stored;
+        "list", format!("\u{feff}{ESMO}\n").into(), "--dataset organizations", stored;
+        "list", format!("{{\"a\":[{ESMO}]}}").into(), "--dataset organizations --format json", stored;
+        "list.json", format!("{{\"items\":[{ESMO}]}}").into(), "--dataset organizations", stored;
+        org, "Societies 2026;;\r\n;;\r\nid;name;url\r\n1;ESMO;https://esmo.org\r\n".into(), "",
+            Warned(&[ESMO], "organizations.csv:3: the rows above the header (line 1) are ignored");
+        org,
             "id;Titel;Seite\n1;A;x\n".into(),
             "",
             Refused(
                 "organizations.csv:1: Titel, Seite: unknown column; known names are `id`, `name`, `abbv`, `type`, \
                  `url`; use --map 'NAME=FIELD' if a field has another name, or --ignore-unknown to \
                  ignore the rest",
-            ),
-        ),
-        (
-            org,
-            "id,name,Remarks\n1,ESMO,x\n".into(),
-            "--ignore-unknown",
-            Warned(&[r#"{"id":1,"name":"ESMO"}"#], "organizations.csv:1: the unknown column `Remarks` is ignored"),
-        ),
-        (
-            "journals.jsonl",
+            );
+        org, "id,name,Remarks\n1,ESMO,x\n".into(), "--ignore-unknown",
+            Warned(&[r#"{"id":1,"name":"ESMO"}"#], "organizations.csv:1: the unknown column `Remarks` is ignored");
+        "journals.jsonl",
             "{\"id\":1,\"name\":\"N\",\"organizations\":[{\"id\":2,\"name\":\"A\",\"abbv\":null,\"type\":null,\"url\":null,\
              \"records\":3}],\"x\":1}\n"
                 .into(),
@@ -143,78 +132,55 @@ fn text_tables_are_imported_or_refused_with_a_remedy() {
             Warned(
                 &[r#"{"id":1}"#, r#"{"id":2,"name":"A"}"#],
                 "the unknown fields `x`, `organizations.records` are ignored",
-            ),
-        ),
-        (
-            org,
+            );
+        org,
             b"id;name\n1;Soci\xe9t\xe9\n".to_vec(),
             "",
             Refused(
                 "organizations.csv:2: name: `Soci\u{fffd}t\u{fffd}` - is not UTF-8, but probably windows-1252; save the file \
                  again: in Excel as `CSV UTF-8`, in LibreOffice with the character set `Unicode (UTF-8)`, or as .xlsx",
-            ),
-        ),
-        (
-            org,
-            "id,name\n1,ESMO, Lugano\n2,ASCO, Alexandria\n".into(),
-            "",
+            );
+        org, "id,name\n1,ESMO, Lugano\n2,ASCO, Alexandria\n".into(), "",
             Refused(
                 "organizations.csv:2, 3: has 3 cells, but the header has 2; put cells that contain commas or line ends in quotes",
-            ),
-        ),
-        (
-            org,
-            "id,name,Website\n1,ESMO,https://esmo.org\n".into(),
-            "--map Web=url --ignore-unknown",
-            Refused("error: --map 'Web=url': no file has a column or field `Web`, or other mappings name it more exactly; write the name as it is in the file"),
-        ),
-        (
-            "list.csv",
+            );
+        org, "id,name,Website\n1,ESMO,https://esmo.org\n".into(), "--map Web=url --ignore-unknown",
+            Refused("error: --map 'Web=url': no file has a column or field `Web`, or other mappings name it more exactly; write the name as it is in the file");
+        "list.csv",
             "id,name\n1,A\n".into(),
             "",
             Refused(
                 "error: list.csv: the file name does not say what it contains; add `--dataset conferences`, for \
                  example, or name it `conferences`, `journals`, `organizations` or `tags` with `.xlsx`, `.csv`, \
                  `.jsonl` or `.json`",
-            ),
-        ),
-        (
-            "tags.ods",
+            );
+        "tags.ods",
             b"PK\x03\x04".to_vec(),
             "",
             Refused(
                 "error: cannot read tags.ods: its zip archive is damaged: invalid Zip archive: Could not find EOCD; save it \
                  again as .xlsx or as CSV in UTF-8",
-            ),
-        ),
-        (
-            "tags.csv",
+            );
+        "tags.csv",
             "<table><tr><td>id</td></tr></table>".into(),
             "",
             Refused(
                 "error: cannot read tags.csv: it is HTML or XML, which is not read; open it in a spreadsheet program, and \
                  save it as .xlsx",
-            ),
-        ),
-        (
-            "conferences.txt",
-            b"BEGIN:VCALENDAR\nEND:VCALENDAR\n".to_vec(),
-            "--dataset conferences",
+            );
+        "conferences.txt", b"BEGIN:VCALENDAR\nEND:VCALENDAR\n".to_vec(), "--dataset conferences",
             Refused(
                 "error: cannot read conferences.txt: it is a calendar (.ics), which is not read; export it as CSV, with a line for each event",
-            ),
-        ),
-        ("journals.csv", "id;name;impact_factor\n1;A;12,5\n".into(), "", Stored(&[r#"{"impact_factor":12.5}"#])),
-        (
-            "conferences.csv",
+            );
+        "journals.csv", "id;name;impact_factor\n1;A;12,5\n".into(), "", Stored(&[r#"{"impact_factor":12.5}"#]);
+        "conferences.csv",
             dated("03/04/2026"),
             "",
             Refused(
                 "conferences.csv:2: start_date: `03/04/2026` - may be day/month or month/day; write a date as YYYY-MM-DD, such \
                  as 2026-03-15, or set the order with --dates dmy or --dates mdy",
-            ),
-        ),
-    ];
+            );
+    ]);
     for (name, content, options, then) in cases {
         check(name, &content, options, then);
     }
@@ -261,38 +227,18 @@ fn a_file_that_is_refused_as_a_whole_is_reported_like_bad_rows() {
     site.write("empty/README.md", "");
     site.write("wrong.toml", "[set]\n\nyear = \"soon\"\n");
     site.write("broken.toml", "match = 5\n");
-    let cases = [
-        ("gone.csv --dataset tags", "gone.csv", "No such file"),
-        ("gone/journals.csv", "gone/journals.csv", "No such file"),
-        ("journals.pdf", "journals.pdf", "it is a PDF document"),
-        (
-            "list.csv",
-            "list.csv",
-            "the file name does not say what it contains",
-        ),
-        (
-            "journals.xlsx",
-            "journals.xlsx",
-            "its zip archive is damaged",
-        ),
-        ("empty", "empty", "contains nothing to import"),
-        (
-            "list.csv --recipe broken.toml",
-            "broken.toml",
-            "broken.toml:1: ",
-        ),
-        ("list.csv --recipe gone.toml", "gone.toml", "No such file"),
-        (
-            "list.csv --recipe wrong.toml",
-            "",
-            "wrong.toml:3: `soon` is not a value of year",
-        ),
-        (
-            "list.csv --map a=b",
-            "",
-            "--map 'a=b': there is no field `b`",
-        ),
-        ("-", "", "needs --dataset"),
+    let cases = cases![
+        "gone.csv --dataset tags", "gone.csv", "No such file";
+        "gone/journals.csv", "gone/journals.csv", "No such file";
+        "journals.pdf", "journals.pdf", "it is a PDF document";
+        "list.csv", "list.csv", "the file name does not say what it contains";
+        "journals.xlsx", "journals.xlsx", "its zip archive is damaged";
+        "empty", "empty", "contains nothing to import";
+        "list.csv --recipe broken.toml", "broken.toml", "broken.toml:1: ";
+        "list.csv --recipe gone.toml", "gone.toml", "No such file";
+        "list.csv --recipe wrong.toml", "", "wrong.toml:3: `soon` is not a value of year";
+        "list.csv --map a=b", "", "--map 'a=b': there is no field `b`";
+        "-", "", "needs --dataset";
     ];
     for command in ["import --create", "lint"] {
         for (line, file, message) in cases {

@@ -142,17 +142,10 @@ fn a_slow_poll_delays_no_other_answer() {
     let (key, token) = (world.key("full").text, stale_token(&world));
     let source = Stalled::over(world.shown());
     let limit: u64 = 600;
-    let good = [
-        "/v1/status",
-        "/docs",
-        "/v1/conferences",
-        "/v1/conferences/2",
-        "/v1/conferences?country=Spain&q=on",
-        "/v1/conferences/changes",
-        "/v1/conferences/changes?updated_since=2000-01-01",
-        "/v1/reference/therapy-areas",
-        "/v1/exports/conferences",
-        "/v1/exports/journals?format=csv",
+    let good = words![
+        "/v1/status" "/docs" "/v1/conferences" "/v1/conferences/2" "/v1/conferences?country=Spain&q=on"
+        "/v1/conferences/changes" "/v1/conferences/changes?updated_since=2000-01-01"
+        "/v1/reference/therapy-areas" "/v1/exports/conferences" "/v1/exports/journals?format=csv"
     ];
     let heard = serve(Limits::default(), source.clone(), |address, _, _stop| {
         std::thread::scope(|scope| {
@@ -236,10 +229,9 @@ fn callers_that_left_block_no_thread_of_others() {
         let _more: Vec<_> = (3..=12).map(send).collect();
         let mut client = Client::new(address, Some(&key));
         for limit in 1..=20 {
-            for target in [
-                "/v1/conferences?q=on",
-                "/v1/conferences/changes?updated_since=2000-01-01",
-            ] {
+            for target in
+                words!["/v1/conferences?q=on" "/v1/conferences/changes?updated_since=2000-01-01"]
+            {
                 assert_eq!(
                     client.get(&format!("{target}&limit={limit}")).status,
                     200,

@@ -11,14 +11,8 @@ const SEED: u64 = 20_270_314;
 
 /// The files that no command owns.
 fn strays(site: &Site) -> Vec<String> {
-    let known = [
-        "backup.redb",
-        "conferences.jsonl",
-        "feed.redb",
-        "fresh.redb",
-        "other.redb",
-        "out",
-    ];
+    let known =
+        words!["backup.redb" "conferences.jsonl" "feed.redb" "fresh.redb" "other.redb" "out"];
     site.files()
         .into_iter()
         .filter(|name| !known.contains(&name.as_str()))

@@ -157,14 +157,7 @@ fn new_labels_and_names_are_plain() {
     let set = |name: &str| site.run(["license", "set", name, "--create", "--dataset", "journals"]);
     assert_eq!(set("plain").code, Some(0));
     let label = |label: &str| site.run(["key", "create", "--license", "plain", "--label", label]);
-    for text in [
-        "a\nb",
-        "a\tb",
-        "\x1b[2J",
-        "\u{9b}2J",
-        "a\u{202e}b",
-        "a\u{7f}",
-    ] {
+    for text in words!["a\nb" "a\tb" "\x1b[2J" "\u{9b}2J" "a\u{202e}b" "a\u{7f}"] {
         let (named, labelled) = (set(text), label(text));
         assert_eq!(
             (named.code, labelled.code),
@@ -346,55 +339,25 @@ fn only_a_yes_on_a_terminal_continues_a_command() {
         "odd/conferences.jsonl",
         format!("{{\"id\":2,\"name\":\"A \",\"country\":\"Germany\",{STATUSES}}}\n"),
     );
-    let cases = [
-        ("import odd", "n\n", 1, "nothing was imported"),
-        (
-            "import odd",
-            "n\n",
-            1,
-            "The import has 2 warnings. Commit nevertheless? [y/N]",
-        ),
-        ("show conferences 2", "", 1, "there is no"),
-        (
-            "import odd --dry-run",
-            "",
-            0,
-            "Dry run: nothing was changed, with 2 warnings.",
-        ),
-        ("import odd", "y\n", 0, "Committed, with 2 warnings."),
-        (
-            "import odd --yes",
-            "",
-            0,
-            "Nothing is new; nothing was changed.",
-        ),
-        ("restore backup.redb", "n\n", 1, "nothing was restored"),
-        ("restore backup.redb", "\n", 1, "nothing was restored"),
-        ("restore backup.redb", "yep\n", 1, "nothing was restored"),
-        ("license remove acme", "no\n", 1, "nothing was removed"),
-        (
-            "license set b --dataset conferences --country Germny",
-            "n\n",
-            1,
-            "did you mean `Germany`?",
-        ),
-        ("license show b", "", 1, "there is no license `b`"),
-        ("license show acme", "", 0, "journals"),
-        (
-            "license set b --dataset conferences --country Germny",
-            "y\n",
-            0,
-            "License `b` is created",
-        ),
-        (
-            "license set b --dataset conferences --country Germny --rate-limit 5",
-            "",
-            0,
-            "Sync tokens stay valid",
-        ),
-        ("license remove acme", "Y\n", 0, "License `acme` is removed"),
-        ("restore backup.redb", "yes\n", 0, "is restored"),
-        ("license show acme", "", 0, "journals"),
+    let cases = cases![
+        "import odd", "n\n", 1, "nothing was imported";
+        "import odd", "n\n", 1, "The import has 2 warnings. Commit nevertheless? [y/N]";
+        "show conferences 2", "", 1, "there is no";
+        "import odd --dry-run", "", 0, "Dry run: nothing was changed, with 2 warnings.";
+        "import odd", "y\n", 0, "Committed, with 2 warnings.";
+        "import odd --yes", "", 0, "Nothing is new; nothing was changed.";
+        "restore backup.redb", "n\n", 1, "nothing was restored";
+        "restore backup.redb", "\n", 1, "nothing was restored";
+        "restore backup.redb", "yep\n", 1, "nothing was restored";
+        "license remove acme", "no\n", 1, "nothing was removed";
+        "license set b --dataset conferences --country Germny", "n\n", 1, "did you mean `Germany`?";
+        "license show b", "", 1, "there is no license `b`";
+        "license show acme", "", 0, "journals";
+        "license set b --dataset conferences --country Germny", "y\n", 0, "License `b` is created";
+        "license set b --dataset conferences --country Germny --rate-limit 5", "", 0, "Sync tokens stay valid";
+        "license remove acme", "Y\n", 0, "License `acme` is removed";
+        "restore backup.redb", "yes\n", 0, "is restored";
+        "license show acme", "", 0, "journals";
     ];
     for (line, answer, code, expected) in cases {
         let Some(mut terminal) = Terminal::start(&site, line) else {
@@ -475,20 +438,13 @@ fn a_pasted_line_answers_no_question() {
         format!("{{\"id\":2,\"name\":\"A \",\"country\":\"Germany\",{STATUSES}}}\n"),
     );
     let lines_wait = "or further lines wait in it; add --yes";
-    let cases = [
-        ("import odd", 0, "Committed, with 2 warnings."),
-        ("restore backup.redb", 1, lines_wait),
-        ("license remove acme", 1, lines_wait),
-        (
-            "license set b --dataset conferences --country Germny",
-            1,
-            "did you mean `Germany`?",
-        ),
-        (
-            "license set acme --dataset conferences",
-            1,
-            "\"1 of 1 journals will leave license `acme`. Continue?\" cannot be asked",
-        ),
+    let cases = cases![
+        "import odd", 0, "Committed, with 2 warnings.";
+        "restore backup.redb", 1, lines_wait;
+        "license remove acme", 1, lines_wait;
+        "license set b --dataset conferences --country Germny", 1, "did you mean `Germany`?";
+        "license set acme --dataset conferences", 1,
+            "\"1 of 1 journals will leave license `acme`. Continue?\" cannot be asked";
     ];
     for (line, code, expected) in cases {
         // The command starts when both lines are there, and the first is read. `y` would answer yes to every question.
@@ -538,21 +494,12 @@ fn a_license_that_loses_much_asks_first() {
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
     let whole = "license set acme --yes --widen --dataset conferences --dataset journals --create";
     let much = "21 of 200 conferences";
-    let cases = [
-        (
-            "--dataset conferences --dataset journals --year 2025..2026",
-            Some(much),
-        ),
-        (
-            "--dataset conferences --dataset journals --year 2026 --year 2024",
-            None,
-        ),
-        ("--dataset conferences", Some("1 of 1 journals")),
-        ("--dataset journals", Some("200 of 200 conferences")),
-        (
-            "--dataset conferences --year 2026",
-            Some("41 of 200 conferences and 1 of 1 journals"),
-        ),
+    let cases = cases![
+        "--dataset conferences --dataset journals --year 2025..2026", Some(much);
+        "--dataset conferences --dataset journals --year 2026 --year 2024", None;
+        "--dataset conferences", Some("1 of 1 journals");
+        "--dataset journals", Some("200 of 200 conferences");
+        "--dataset conferences --year 2026", Some("41 of 200 conferences and 1 of 1 journals");
     ];
     // All records that the license shows of a dataset, also if they are few.
     let few = |area: &str, more: &str| {

@@ -29,11 +29,7 @@ fn use_of(site: &Site, id: &str) -> Value {
 }
 
 fn token(client: &mut Client) -> String {
-    client
-        .get("/v1/exports/conferences")
-        .header("x-sync-token")
-        .unwrap()
-        .to_owned()
+    client.token("conferences")
 }
 
 fn ask_since(client: &mut Client, token: &str) {
@@ -125,22 +121,12 @@ fn the_last_refusal_of_each_key_is_listed() {
     site.json(["key", "revoke", &revoked]);
     let server = site.serve();
     let mut client = server.client(&key);
-    let cases = [
-        (&revoked, &revoked_key, "/v1/journals", "revoked_api_key"),
-        (
-            &expired,
-            &expired_key,
-            "/v1/reference/tags",
-            "expired_api_key",
-        ),
-        (
-            &elsewhere,
-            &elsewhere_key,
-            "/v1/reference/tags",
-            "ip_not_allowed",
-        ),
-        (&id, &key, "/v1/conferences?limit=0", "invalid_parameter"),
-        (&id, &key, "/v1/journals", "dataset_not_licensed"),
+    let cases = cases![
+        &revoked, &revoked_key, "/v1/journals", "revoked_api_key";
+        &expired, &expired_key, "/v1/reference/tags", "expired_api_key";
+        &elsewhere, &elsewhere_key, "/v1/reference/tags", "ip_not_allowed";
+        &id, &key, "/v1/conferences?limit=0", "invalid_parameter";
+        &id, &key, "/v1/journals", "dataset_not_licensed";
     ];
     for (_, key, target, code) in cases {
         let answer = server.client(key).get(target);

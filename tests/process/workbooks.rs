@@ -61,77 +61,37 @@ fn workbooks_are_imported_or_refused_with_a_remedy() {
         "book.xlsx",
         sheets(&[("Sheet1", &[&["x"]]), ("Sheet2", ORGS)]),
     );
-    let cases: Vec<(&str, Vec<u8>, &str, Then<'_>)> = vec![
-        (name, one(" Organizations ", ORGS), "", Stored(&[ESMO])),
-        (
-            "organizations.xlsx",
-            one("Tabelle1", ORGS),
-            "",
-            Stored(&[ESMO]),
-        ),
-        (
-            "organizations.csv",
-            one("organizations", ORGS),
-            "",
-            Stored(&[ESMO]),
-        ),
-        (
-            name,
-            sheets(&[("Notes", &[&["read me"]]), ("ORGANIZATIONS", ORGS)]),
-            "",
-            Warned(&[ESMO], "book.xlsx: skipped `Notes`; only sheets named"),
-        ),
-        (
-            name,
+    let cases: Vec<(&str, Vec<u8>, &str, Then<'_>)> = Vec::from(cases![
+        name, one(" Organizations ", ORGS), "", Stored(&[ESMO]);
+        "organizations.xlsx", one("Tabelle1", ORGS), "", Stored(&[ESMO]);
+        "organizations.csv", one("organizations", ORGS), "", Stored(&[ESMO]);
+        name, sheets(&[("Notes", &[&["read me"]]), ("ORGANIZATIONS", ORGS)]), "",
+            Warned(&[ESMO], "book.xlsx: skipped `Notes`; only sheets named");
+        name,
             book(|b| {
                 sheet(b, "Sheet1", ORGS);
                 sheet(b, "Sheet2", &[]).set_hidden(true);
             }),
-            "--dataset organizations",
-            Warned(&[ESMO], "skipped `Sheet2`"),
-        ),
-        (
-            name,
-            two.clone(),
-            "--dataset organizations --sheet Sheet2",
-            Stored(&[ESMO]),
-        ),
-        (
-            name,
-            two,
-            "--dataset organizations",
-            Refused(
-                "error: cannot read book.xlsx: its sheets are `Sheet1`, `Sheet2`; choose one, such as `--sheet List`",
-            ),
-        ),
-        (
-            name,
-            one("Sheet1", ORGS),
-            "--dataset organizations --sheet List",
-            Refused(
-                "error: cannot read book.xlsx: it has no sheet `List`; its sheets are `Sheet1`",
-            ),
-        ),
-        (
-            name,
+            "--dataset organizations", Warned(&[ESMO], "skipped `Sheet2`");
+        name, two.clone(), "--dataset organizations --sheet Sheet2", Stored(&[ESMO]);
+        name, two, "--dataset organizations",
+            Refused("error: cannot read book.xlsx: its sheets are `Sheet1`, `Sheet2`; choose one, such as `--sheet List`");
+        name, one("Sheet1", ORGS), "--dataset organizations --sheet List",
+            Refused("error: cannot read book.xlsx: it has no sheet `List`; its sheets are `Sheet1`");
+        name,
             one("Sheet1", ORGS),
             "",
             Refused(
                 "error: cannot read book.xlsx: its sheets are `Sheet1`; name those to be read `conferences`, `journals`, \
                  `organizations` or `tags`, or choose one, such as `--sheet List --dataset journals`",
-            ),
-        ),
-        (
-            name,
+            );
+        name,
             book(|b| {
                 sheet(b, "organizations", ORGS);
                 sheet(b, "tags", &[&["id"], &["1"]]).set_very_hidden(true);
             }),
-            "",
-            Warned(&[ESMO], "skipped `tags` (hidden; unhide it to import it)"),
-        ),
-        (
-            name,
+            "", Warned(&[ESMO], "skipped `tags` (hidden; unhide it to import it)");
+        name,
             book(|b| {
                 sheet(b, "Notes", &[&["id"], &["read me"]])
                     .set_row_hidden(1)
@@ -149,61 +109,34 @@ fn workbooks_are_imported_or_refused_with_a_remedy() {
                 }
             }),
             "",
-            Warned(
-                &[ESMO, r#"{"id":2}"#, r#"{"id":3}"#],
-                "organizations]:4: the row is hidden in the sheet; unhide it to",
-            ),
-        ),
-        (
-            name,
+            Warned(&[ESMO, r#"{"id":2}"#, r#"{"id":3}"#], "organizations]:4: the row is hidden in the sheet; unhide it to");
+        name,
             orgs(|sheet| sheet.write_datetime_with_format(1, 1, day(), &dates)),
             "",
             Refused(
                 "book.xlsx[organizations]:2: name: `2026-03-15` - is a date in the spreadsheet, but the column \
                  contains text; format the cell as text, and enter it again",
-            ),
-        ),
-        (
-            name,
-            orgs(|sheet| {
-                sheet.write_formula(1, 1, Formula::new("=\"ES\"&\"MO\"").set_result("ESMO"))
-            }),
-            "",
-            Stored(&[ESMO]),
-        ),
-        (
-            name,
+            );
+        name, orgs(|sheet| { sheet.write_formula(1, 1, Formula::new("=\"ES\"&\"MO\"").set_result("ESMO")) }),
+            "", Stored(&[ESMO]);
+        name,
             orgs(|sheet| sheet.merge_range(1, 1, 2, 1, "B", &Format::new())),
             "",
             Refused(
                 "book.xlsx[organizations]:2: the cells B2:B3 are merged, so that only the first has a value; unmerge them, \
                  and fill in each",
-            ),
-        ),
-        (
-            name,
+            );
+        name,
             book(|b| {
                 let rows: &[&[&str]] = &[&["", "Our societies"], &[], ORGS[0], ORGS[1], &[]];
                 sheet(b, "organizations", rows)
                     .merge_range(0, 1, 0, 2, "Our societies", &Format::new())
                     .unwrap();
             }),
-            "",
-            Warned(
-                &[ESMO],
-                "book.xlsx[organizations]:3: the rows above the header (line 1) are ignored",
-            ),
-        ),
-        (
-            name,
-            b"id,name\n".to_vec(),
-            "",
-            Refused(
-                "error: cannot read book.xlsx: it is not a workbook; name its dataset with --dataset",
-            ),
-        ),
-        (
-            name,
+            "", Warned(&[ESMO], "book.xlsx[organizations]:3: the rows above the header (line 1) are ignored");
+        name, b"id,name\n".to_vec(), "",
+            Refused("error: cannot read book.xlsx: it is not a workbook; name its dataset with --dataset");
+        name,
             [
                 &[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1][..],
                 &[0; 512],
@@ -214,9 +147,8 @@ fn workbooks_are_imported_or_refused_with_a_remedy() {
                 "error: cannot read book.xlsx: it is an .xls file that cannot be read (Cfb error: Invalid sector shift, \
                  expecting 0x09 or 0x0C found 0), or a workbook with a password; save it as .xlsx without a password, or as \
                  CSV in UTF-8",
-            ),
-        ),
-    ];
+            );
+    ]);
     for (name, content, options, then) in cases {
         check(name, &content, options, then);
     }
@@ -241,48 +173,12 @@ fn workbooks_beyond_a_bound_are_refused() {
         &[&["id", "name"], &["1", &"x".repeat(30_000)]],
     );
     let usual = Bounds::default();
-    let cases: [(Vec<u8>, Bounds, &str); 5] = [
-        (
-            book(many),
-            Bounds {
-                rows: 3000,
-                ..usual
-            },
-            "has more than 3000 rows; split it",
-        ),
-        (
-            wide.clone(),
-            Bounds {
-                columns: 2,
-                ..usual
-            },
-            "has more than 2 columns",
-        ),
-        (
-            long,
-            Bounds {
-                line_bytes: 20_000,
-                ..usual
-            },
-            "is longer than 20000 bytes",
-        ),
-        (
-            book(many),
-            Bounds {
-                file_bytes: 100_000,
-                ..usual
-            },
-            "has more than 100000 bytes",
-        ),
-        (
-            wide,
-            Bounds {
-                columns: 3,
-                rows: 1,
-                ..usual
-            },
-            "",
-        ),
+    let cases: [(Vec<u8>, Bounds, &str); 5] = cases![
+        book(many), Bounds { rows: 3000, ..usual }, "has more than 3000 rows; split it";
+        wide.clone(), Bounds { columns: 2, ..usual }, "has more than 2 columns";
+        long, Bounds { line_bytes: 20_000, ..usual }, "is longer than 20000 bytes";
+        book(many), Bounds { file_bytes: 100_000, ..usual }, "has more than 100000 bytes";
+        wide, Bounds { columns: 3, rows: 1, ..usual }, "";
     ];
     for (content, bounds, expected) in cases {
         let site = Site::new();
@@ -398,10 +294,7 @@ fn exported_workbooks_are_imported_unchanged() {
         let written = rows(site.json(["export", "direct"]));
         assert_eq!(rows(site.json(["export", "book.xlsx"])), written);
         let again = site.run(["import", "book.xlsx"]);
-        assert!(
-            again.code == Some(0) && again.stdout.contains("Nothing is new"),
-            "{again:?}"
-        );
+        again.assert_shown(0, "Nothing is new");
         site.json(["import", "book.xlsx", "--create", "--db", "other.redb"]);
         site.json(["export", "through", "--db", "other.redb"]);
         for stem in ["conferences", "journals", "organizations", "tags"] {
@@ -458,10 +351,7 @@ fn a_template_is_filled_in_and_imported() {
         ),
     );
     let done = site.run(["import", "journals.csv", "--create"]);
-    assert!(
-        done.code == Some(0) && done.stdout.contains("1 added"),
-        "{done:?}"
-    );
+    done.assert_shown(0, "1 added");
     let mut archive =
         zip::ZipArchive::new(std::fs::File::open(site.path("forms/all.xlsx")).unwrap()).unwrap();
     let mut sheet = String::new();

@@ -12,498 +12,138 @@ use medfeed::store::Writer;
 type Wrong<'a> = (&'a str, i32, &'a str);
 
 /// Unknown words.
-const UNKNOWN: &[Wrong<'_>] = &[
-    ("imprt data", 2, "'import'"),
-    ("exprot out", 2, "'export'"),
-    ("frobnicate", 2, "unrecognized subcommand 'frobnicate'"),
-    ("help frob", 2, "unrecognized subcommand 'frob'"),
-    ("help srve", 2, "unrecognized subcommand 'srve'"),
-    (
-        "license acme",
-        2,
-        "Usage: medfeed license [OPTIONS] <COMMAND>",
-    ),
-    ("", 2, "[subcommands: demo, serve, "),
-    ("--db feed.redb", 2, "Usage: medfeed [OPTIONS] <COMMAND>"),
-    (
-        "serve --lisen 8080",
-        2,
-        "a similar argument exists: '--listen'",
-    ),
-    ("serve 8080", 2, "unexpected argument '8080' found"),
-    ("--port 8080", 2, "unexpected argument '--port' found"),
-    ("key create acme", 2, "unexpected argument 'acme' found"),
-    (
-        "import data.csv --dryrun",
-        2,
-        "a similar argument exists: '--dry-run'",
-    ),
-    (
-        "license set acme --year 2026 --year",
-        2,
-        "a value is required for '--year <YEARS>'",
-    ),
-    (
-        "log --limit 1 --limit 2",
-        2,
-        "cannot be used multiple times",
-    ),
+const UNKNOWN: &[Wrong<'_>] = &cases![
+    "imprt data", 2, "'import'";
+    "exprot out", 2, "'export'";
+    "frobnicate", 2, "unrecognized subcommand 'frobnicate'";
+    "help frob", 2, "unrecognized subcommand 'frob'";
+    "help srve", 2, "unrecognized subcommand 'srve'";
+    "license acme", 2, "Usage: medfeed license [OPTIONS] <COMMAND>";
+    "", 2, "[subcommands: demo, serve, ";
+    "--db feed.redb", 2, "Usage: medfeed [OPTIONS] <COMMAND>";
+    "serve --lisen 8080", 2, "a similar argument exists: '--listen'";
+    "serve 8080", 2, "unexpected argument '8080' found";
+    "--port 8080", 2, "unexpected argument '--port' found";
+    "key create acme", 2, "unexpected argument 'acme' found";
+    "import data.csv --dryrun", 2, "a similar argument exists: '--dry-run'";
+    "license set acme --year 2026 --year", 2, "a value is required for '--year <YEARS>'";
+    "log --limit 1 --limit 2", 2, "cannot be used multiple times";
 ];
 
 /// Missing arguments.
-const MISSING: &[Wrong<'_>] = &[
-    (
-        "import",
-        2,
-        "required arguments were not provided:\n  <PATH>...",
-    ),
-    (
-        "export",
-        2,
-        "required arguments were not provided:\n  <FOLDER_OR_FILE>",
-    ),
-    (
-        "backup",
-        2,
-        "required arguments were not provided:\n  <FILE>",
-    ),
-    (
-        "restore",
-        2,
-        "required arguments were not provided:\n  <FILE>",
-    ),
-    (
-        "license set",
-        2,
-        "required arguments were not provided:\n  --dataset <DATASET>",
-    ),
-    (
-        "license set acme",
-        2,
-        "required arguments were not provided:\n  --dataset <DATASET>",
-    ),
-    (
-        "license show",
-        2,
-        "required arguments were not provided:\n  <NAME>",
-    ),
-    (
-        "license explain acme",
-        2,
-        "required arguments were not provided:\n  <DATASET>",
-    ),
-    (
-        "key create",
-        2,
-        "required arguments were not provided:\n  --license <NAME>",
-    ),
-    (
-        "key revoke",
-        2,
-        "required arguments were not provided:\n  <ID>",
-    ),
-    (
-        "completions",
-        2,
-        "required arguments were not provided:\n  <SHELL>",
-    ),
-    (
-        "serve --tls-cert chain.pem",
-        2,
-        "required arguments were not provided:\n  --tls-key <FILE>",
-    ),
-    (
-        "serve --listen",
-        2,
-        "a value is required for '--listen <ADDRESS:PORT>'",
-    ),
-    (
-        "import -",
-        1,
-        "needs --dataset, such as `- --dataset conferences`",
-    ),
-    (
-        "show",
-        2,
-        "required arguments were not provided:\n  <DATASET>",
-    ),
-    ("log conferences", 2, "required arguments were not provided"),
-    (
-        "license remove acme",
-        1,
-        "add --yes to continue without a question",
-    ),
-    (
-        "restore backup.redb",
-        1,
-        "add --yes to continue without a question",
-    ),
+const MISSING: &[Wrong<'_>] = &cases![
+    "import", 2, "required arguments were not provided:\n  <PATH>...";
+    "export", 2, "required arguments were not provided:\n  <FOLDER_OR_FILE>";
+    "backup", 2, "required arguments were not provided:\n  <FILE>";
+    "restore", 2, "required arguments were not provided:\n  <FILE>";
+    "license set", 2, "required arguments were not provided:\n  --dataset <DATASET>";
+    "license set acme", 2, "required arguments were not provided:\n  --dataset <DATASET>";
+    "license show", 2, "required arguments were not provided:\n  <NAME>";
+    "license explain acme", 2, "required arguments were not provided:\n  <DATASET>";
+    "key create", 2, "required arguments were not provided:\n  --license <NAME>";
+    "key revoke", 2, "required arguments were not provided:\n  <ID>";
+    "completions", 2, "required arguments were not provided:\n  <SHELL>";
+    "serve --tls-cert chain.pem", 2, "required arguments were not provided:\n  --tls-key <FILE>";
+    "serve --listen", 2, "a value is required for '--listen <ADDRESS:PORT>'";
+    "import -", 1, "needs --dataset, such as `- --dataset conferences`";
+    "show", 2, "required arguments were not provided:\n  <DATASET>";
+    "log conferences", 2, "required arguments were not provided";
+    "license remove acme", 1, "add --yes to continue without a question";
+    "restore backup.redb", 1, "add --yes to continue without a question";
 ];
 
 /// Invalid values of arguments.
-const VALUES: &[Wrong<'_>] = &[
-    (
-        "license set acme --dataset conference",
-        2,
-        "`conference` is not a dataset; the datasets are `conferences`",
-    ),
-    (
-        "license set acme --dataset papers",
-        2,
-        "the datasets are `conferences` and `journals`",
-    ),
-    (
-        "license set acme --dataset conferences,journals",
-        2,
-        "the datasets are `conferences` and `journals`",
-    ),
-    (
-        "license explain acme Journal 1",
-        2,
-        "`Journal` is not a dataset",
-    ),
-    (
-        "license explain acme journals first",
-        2,
-        "an id is a whole number from 1",
-    ),
-    (
-        "license set acme --dataset journals --year 2024-2027",
-        2,
-        "or a range such as 2024..2027",
-    ),
-    (
-        "license set acme --dataset journals --country=",
-        2,
-        "it is empty",
-    ),
-    (
-        "license set acme --dataset journals --rate-limit 10/s",
-        2,
-        "invalid value '10/s' for '--rate-limit <N>'",
-    ),
-    (
-        "license set acme --dataset journals --rate-limit 0",
-        2,
-        "0 is not in 1..",
-    ),
-    (
-        "import - --dataset journal --format jsonl",
-        2,
-        "[possible values: organizations, tags, ",
-    ),
-    (
-        "import - --dataset journals --format yaml",
-        2,
-        "[possible values: jsonl, json, csv, xlsx]",
-    ),
-    (
-        "import data.csv --allow-removals some",
-        2,
-        "invalid value 'some' for '--allow-removals <N>'",
-    ),
-    (
-        "export out --format xls",
-        2,
-        "[possible values: jsonl, csv, xlsx]",
-    ),
-    ("backup early.redb --at 2020-01-01", 2, "--from"),
-    (
-        "log --limit ten",
-        2,
-        "invalid value 'ten' for '--limit <N>'",
-    ),
-    (
-        "compact --wait soon",
-        2,
-        "write a number and a unit: 90s, 5m, 24h, 7d",
-    ),
-    ("key replace x --overlap 24", 2, "write a number and a unit"),
-    (
-        "key create --license acme --expires tomorrow",
-        2,
-        "a time from now: 12h, 30d, 2w, 1y",
-    ),
-    (
-        "key create --license acme --expires 2020-01-01",
-        2,
-        "it is in the past",
-    ),
-    (
-        "key create --license acme --expires 6m",
-        2,
-        "`m` means minutes",
-    ),
-    (
-        "key create --license acme --allow-ip 10.0.0",
-        2,
-        "write an address or a CIDR",
-    ),
-    (
-        "serve --listen 127.0.0.1",
-        2,
-        "an address of this machine and a port",
-    ),
-    (
-        "serve --listen http://127.0.0.1:8080",
-        2,
-        "without a scheme: 127.0.0.1:8080",
-    ),
-    (
-        "serve --listen feed.example.org:8080",
-        2,
-        "write an address of this machine and a port",
-    ),
-    (
-        "serve --public-url feed.example.org",
-        2,
-        "such as https://feed.example.org",
-    ),
-    (
-        "serve --contact example.org",
-        2,
-        "write a mail address, such as data@example.org",
-    ),
-    (
-        "serve --trusted-proxy proxy.local",
-        2,
-        "write an address or a CIDR",
-    ),
-    (
-        "serve --forwarded-header X-Real-IP",
-        2,
-        "[possible values: x-forwarded-for, forwarded]",
-    ),
-    (
-        "serve --cache-bytes 64MB",
-        2,
-        "invalid value '64MB' for '--cache-bytes <N>'",
-    ),
-    (
-        "serve --log verbose",
-        2,
-        "write error, warn, info, debug or trace",
-    ),
-    (
-        "serve --log-format xml",
-        2,
-        "[possible values: pretty, json]",
-    ),
-    (
-        "pull http://127.0.0.1:1 --to c.sqlite --every 0s",
-        2,
-        "it is too short; write at least 10ms",
-    ),
-    (
-        "publish file:///tmp/feed --heartbeat 9999us",
-        2,
-        "it is too short; write at least 10ms",
-    ),
-    (
-        "serve --from file:///tmp/feed --poll 0d",
-        2,
-        "it is too short; write at least 10ms",
-    ),
-    (
-        "completions tcsh",
-        2,
-        "[possible values: bash, elvish, fish, powershell, zsh]",
-    ),
+const VALUES: &[Wrong<'_>] = &cases![
+    "license set acme --dataset conference", 2, "`conference` is not a dataset; the datasets are `conferences`";
+    "license set acme --dataset papers", 2, "the datasets are `conferences` and `journals`";
+    "license set acme --dataset conferences,journals", 2, "the datasets are `conferences` and `journals`";
+    "license explain acme Journal 1", 2, "`Journal` is not a dataset";
+    "license explain acme journals first", 2, "an id is a whole number from 1";
+    "license set acme --dataset journals --year 2024-2027", 2, "or a range such as 2024..2027";
+    "license set acme --dataset journals --country=", 2, "it is empty";
+    "license set acme --dataset journals --rate-limit 10/s", 2, "invalid value '10/s' for '--rate-limit <N>'";
+    "license set acme --dataset journals --rate-limit 0", 2, "0 is not in 1..";
+    "import - --dataset journal --format jsonl", 2, "[possible values: organizations, tags, ";
+    "import - --dataset journals --format yaml", 2, "[possible values: jsonl, json, csv, xlsx]";
+    "import data.csv --allow-removals some", 2, "invalid value 'some' for '--allow-removals <N>'";
+    "export out --format xls", 2, "[possible values: jsonl, csv, xlsx]";
+    "backup early.redb --at 2020-01-01", 2, "--from";
+    "log --limit ten", 2, "invalid value 'ten' for '--limit <N>'";
+    "compact --wait soon", 2, "write a number and a unit: 90s, 5m, 24h, 7d";
+    "key replace x --overlap 24", 2, "write a number and a unit";
+    "key create --license acme --expires tomorrow", 2, "a time from now: 12h, 30d, 2w, 1y";
+    "key create --license acme --expires 2020-01-01", 2, "it is in the past";
+    "key create --license acme --expires 6m", 2, "`m` means minutes";
+    "key create --license acme --allow-ip 10.0.0", 2, "write an address or a CIDR";
+    "serve --listen 127.0.0.1", 2, "an address of this machine and a port";
+    "serve --listen http://127.0.0.1:8080", 2, "without a scheme: 127.0.0.1:8080";
+    "serve --listen feed.example.org:8080", 2, "write an address of this machine and a port";
+    "serve --public-url feed.example.org", 2, "such as https://feed.example.org";
+    "serve --contact example.org", 2, "write a mail address, such as data@example.org";
+    "serve --trusted-proxy proxy.local", 2, "write an address or a CIDR";
+    "serve --forwarded-header X-Real-IP", 2, "[possible values: x-forwarded-for, forwarded]";
+    "serve --cache-bytes 64MB", 2, "invalid value '64MB' for '--cache-bytes <N>'";
+    "serve --log verbose", 2, "write error, warn, info, debug or trace";
+    "serve --log-format xml", 2, "[possible values: pretty, json]";
+    "pull http://127.0.0.1:1 --to c.sqlite --every 0s", 2, "it is too short; write at least 10ms";
+    "publish file:///tmp/feed --heartbeat 9999us", 2, "it is too short; write at least 10ms";
+    "serve --from file:///tmp/feed --poll 0d", 2, "it is too short; write at least 10ms";
+    "completions tcsh", 2, "[possible values: bash, elvish, fish, powershell, zsh]";
 ];
 
 /// Files, databases, licenses and keys that do not exist, or are of the wrong kind.
-const THINGS: &[Wrong<'_>] = &[
-    (
-        "import nowhere.csv",
-        1,
-        "cannot read nowhere.csv: No such file or directory; check the path",
-    ),
-    (
-        "import notes.txt",
-        1,
-        "the file name does not say what it contains; add `--dataset conferences`, for example, or name it",
-    ),
-    (
-        "import empty-folder",
-        1,
-        "contains nothing to import; its files must be named",
-    ),
-    (
-        "import conferences.csv",
-        1,
-        "nmae: unknown column; did you mean `name`?",
-    ),
-    (
-        "export notes.txt",
-        1,
-        "notes.txt: File exists; choose another name",
-    ),
-    ("backup feed.redb", 1, "it is the database itself"),
-    (
-        "backup notes.txt",
-        1,
-        "it exists and is no backup; choose another name",
-    ),
-    (
-        "backup nowhere/backup.redb",
-        1,
-        "create it: `mkdir -p nowhere`",
-    ),
-    (
-        "restore nowhere.redb --yes",
-        1,
-        "nowhere.redb: No such file or directory; check the path",
-    ),
-    (
-        "restore notes.txt --yes",
-        1,
-        "the backup notes.txt cannot be used: it is another kind of file",
-    ),
-    ("restore empty.redb --yes", 1, "it is empty"),
-    ("publish /srv/feed", 2, "write it as file:///srv/feed"),
-    (
-        "publish file:///nowhere/feed --db none.redb",
-        1,
-        "there is no database at none.redb",
-    ),
-    (
-        "publish file:///tmp/feed --seal-key none",
-        1,
-        "there is no file none with a seal key",
-    ),
-    (
-        "license list --db nowhere.redb",
-        1,
-        "create one with `medfeed import --create`, or name another with --db",
-    ),
-    (
-        "import data.jsonl --create --db nowhere/feed.redb",
-        1,
-        "cannot read data.jsonl",
-    ),
-    (
-        "license set x --create --dataset journals --db nowhere/feed.redb",
-        1,
-        "create it: `mkdir -p nowhere`",
-    ),
-    (
-        "license set x --dataset journals --db nowhere/feed.redb",
-        1,
-        "no database at nowhere/feed.redb: give --db or MEDFEED_DB the path of",
-    ),
-    (
-        "import rows --db nowhere.redb",
-        1,
-        "/nowhere.redb: give --db or MEDFEED_DB the path of yours, or add --create",
-    ),
-    (
-        "backup -",
-        2,
-        "a database or a folder is no stream; name a file or folder, or write `./-` if that is its name",
-    ),
-    (
-        "backup notes.txt --db -",
-        2,
-        "a database or a folder is no stream",
-    ),
-    ("restore - --yes", 2, "a database or a folder is no stream"),
-    (
-        "import rows --create --db -",
-        2,
-        "a database or a folder is no stream",
-    ),
-    ("export -", 2, "a database or a folder is no stream"),
-    ("man -", 2, "a database or a folder is no stream"),
-    (
-        "pull http://127.0.0.1:1 --to -",
-        2,
-        "a database or a folder is no stream",
-    ),
-    ("template -", 1, "`-` is neither `conferences`"),
-    (
-        "license list --db notes.txt",
-        1,
-        "is not a medfeed database (it is another kind of file); name another file with --db",
-    ),
-    (
-        "license list --db empty.redb",
-        1,
-        "is not a medfeed database (it is empty)",
-    ),
-    (
-        "license list --db empty-folder",
-        1,
-        "Is a directory; name a file",
-    ),
-    (
-        "license list --db half.redb",
-        1,
-        "the file is cut short; run `medfeed check`, and restore a backup",
-    ),
-    (
-        "compact --db locked.redb --wait 0s",
-        1,
-        "give it more time with --wait",
-    ),
-    (
-        "license show Acme",
-        1,
-        "there is no license `Acme`; did you mean `acme`?",
-    ),
-    ("license show nobody", 1, "`medfeed license list` lists all"),
-    ("license remove acmee --yes", 1, "did you mean `acme`?"),
-    (
-        "license explain acm conferences 1",
-        1,
-        "did you mean `acme`?",
-    ),
-    (
-        "key create --license acm",
-        1,
-        "there is no license `acm`; did you mean `acme`?",
-    ),
-    ("key revoke acme", 1, "`medfeed key list` lists all"),
-    ("key revoke key_none", 1, "`medfeed key list` lists all"),
-    (
-        "key replace mfk_something",
-        1,
-        "this is the key itself; use its id",
-    ),
-    (
-        "license set acme --dataset conferences",
-        1,
-        "Now `acme` shows: datasets conferences; years 2025..2026.",
-    ),
-    (
-        "license set b --dataset conferences --therapy-area Oncolgy",
-        1,
-        "did you mean `Oncology`?",
-    ),
-    (
-        "license set b --dataset conferences --country Frnce",
-        1,
-        "did you mean `France`? (the data contains `Chile`, `France`, `Japan`)",
-    ),
-    (
-        "serve --tls-cert notes.txt --tls-key notes.txt",
-        1,
-        "it must hold the certificate chain in PEM",
-    ),
-    (
-        "serve --tls-cert nowhere.pem --tls-key nowhere.pem",
-        1,
-        "nowhere.pem: ",
-    ),
-    (
-        "serve --listen 192.0.2.1:0 --plain-http",
-        1,
-        "is not an address of this machine",
-    ),
-    (
-        "serve --listen 0.0.0.0:0",
-        1,
-        "accept plain HTTP with --plain-http",
-    ),
+const THINGS: &[Wrong<'_>] = &cases![
+    "import nowhere.csv", 1, "cannot read nowhere.csv: No such file or directory; check the path";
+    "import notes.txt", 1,
+        "the file name does not say what it contains; add `--dataset conferences`, for example, or name it";
+    "import empty-folder", 1, "contains nothing to import; its files must be named";
+    "import conferences.csv", 1, "nmae: unknown column; did you mean `name`?";
+    "export notes.txt", 1, "notes.txt: File exists; choose another name";
+    "backup feed.redb", 1, "it is the database itself";
+    "backup notes.txt", 1, "it exists and is no backup; choose another name";
+    "backup nowhere/backup.redb", 1, "create it: `mkdir -p nowhere`";
+    "restore nowhere.redb --yes", 1, "nowhere.redb: No such file or directory; check the path";
+    "restore notes.txt --yes", 1, "the backup notes.txt cannot be used: it is another kind of file";
+    "restore empty.redb --yes", 1, "it is empty";
+    "publish /srv/feed", 2, "write it as file:///srv/feed";
+    "publish file:///nowhere/feed --db none.redb", 1, "there is no database at none.redb";
+    "publish file:///tmp/feed --seal-key none", 1, "there is no file none with a seal key";
+    "license list --db nowhere.redb", 1, "create one with `medfeed import --create`, or name another with --db";
+    "import data.jsonl --create --db nowhere/feed.redb", 1, "cannot read data.jsonl";
+    "license set x --create --dataset journals --db nowhere/feed.redb", 1, "create it: `mkdir -p nowhere`";
+    "license set x --dataset journals --db nowhere/feed.redb", 1,
+        "no database at nowhere/feed.redb: give --db or MEDFEED_DB the path of";
+    "import rows --db nowhere.redb", 1, "/nowhere.redb: give --db or MEDFEED_DB the path of yours, or add --create";
+    "backup -", 2, "a database or a folder is no stream; name a file or folder, or write `./-` if that is its name";
+    "backup notes.txt --db -", 2, "a database or a folder is no stream";
+    "restore - --yes", 2, "a database or a folder is no stream";
+    "import rows --create --db -", 2, "a database or a folder is no stream";
+    "export -", 2, "a database or a folder is no stream";
+    "man -", 2, "a database or a folder is no stream";
+    "pull http://127.0.0.1:1 --to -", 2, "a database or a folder is no stream";
+    "template -", 1, "`-` is neither `conferences`";
+    "license list --db notes.txt", 1,
+        "is not a medfeed database (it is another kind of file); name another file with --db";
+    "license list --db empty.redb", 1, "is not a medfeed database (it is empty)";
+    "license list --db empty-folder", 1, "Is a directory; name a file";
+    "license list --db half.redb", 1, "the file is cut short; run `medfeed check`, and restore a backup";
+    "compact --db locked.redb --wait 0s", 1, "give it more time with --wait";
+    "license show Acme", 1, "there is no license `Acme`; did you mean `acme`?";
+    "license show nobody", 1, "`medfeed license list` lists all";
+    "license remove acmee --yes", 1, "did you mean `acme`?";
+    "license explain acm conferences 1", 1, "did you mean `acme`?";
+    "key create --license acm", 1, "there is no license `acm`; did you mean `acme`?";
+    "key revoke acme", 1, "`medfeed key list` lists all";
+    "key revoke key_none", 1, "`medfeed key list` lists all";
+    "key replace mfk_something", 1, "this is the key itself; use its id";
+    "license set acme --dataset conferences", 1, "Now `acme` shows: datasets conferences; years 2025..2026.";
+    "license set b --dataset conferences --therapy-area Oncolgy", 1, "did you mean `Oncology`?";
+    "license set b --dataset conferences --country Frnce", 1,
+        "did you mean `France`? (the data contains `Chile`, `France`, `Japan`)";
+    "serve --tls-cert notes.txt --tls-key notes.txt", 1, "it must hold the certificate chain in PEM";
+    "serve --tls-cert nowhere.pem --tls-key nowhere.pem", 1, "nowhere.pem: ";
+    "serve --listen 192.0.2.1:0 --plain-http", 1, "is not an address of this machine";
+    "serve --listen 0.0.0.0:0", 1, "accept plain HTTP with --plain-http";
 ];
 
 fn site() -> Site {
@@ -622,113 +262,48 @@ fn run_with(site: &Site, variables: &[(&str, &str)], line: &str) -> Done {
 fn a_wrong_value_of_a_variable_names_the_variable() {
     let site = site();
     // (the variable, its value, the command, a part of the message)
-    let cases: &[(&str, &str, &str, &str)] = &[
-        ("WAIT", "soon", "compact", "write a number and a unit"),
-        (
-            "LOG",
-            "loud",
-            "serve --log-format json",
-            "write error, warn",
-        ),
-        (
-            "LOG_FORMAT",
-            "yaml",
-            "serve --log warn",
-            "[possible values: pretty, json]",
-        ),
-        (
-            "PUBLISH_URL",
-            "/srv/feed",
-            "publish",
-            "write it as file:///srv/feed",
-        ),
-        ("LISTEN", "localhost", "demo", "an address of this machine"),
-        ("CACHE_BYTES", "64M", "serve", "'64M'"),
-        ("TLS_CERT", "chain.pem", "serve", "--tls-key <FILE>"),
-        ("TLS_KEY", "key.pem", "serve", "--tls-cert <FILE>"),
-        ("DB", "-", "license list", "is no stream"),
-        (
-            "EVERY",
-            "often",
-            "publish file:///tmp/feed",
-            "write a number and a unit",
-        ),
-        (
-            "FORWARDED_HEADER",
-            "X-Real-IP",
-            "serve",
-            "[possible values: x-forwarded-for, forwarded]",
-        ),
+    let cases: &[(&str, &str, &str, &str)] = &cases![
+        "WAIT", "soon", "compact", "write a number and a unit";
+        "LOG", "loud", "serve --log-format json", "write error, warn";
+        "LOG_FORMAT", "yaml", "serve --log warn", "[possible values: pretty, json]";
+        "PUBLISH_URL", "/srv/feed", "publish", "write it as file:///srv/feed";
+        "LISTEN", "localhost", "demo", "an address of this machine";
+        "CACHE_BYTES", "64M", "serve", "'64M'";
+        "TLS_CERT", "chain.pem", "serve", "--tls-key <FILE>";
+        "TLS_KEY", "key.pem", "serve", "--tls-cert <FILE>";
+        "DB", "-", "license list", "is no stream";
+        "EVERY", "often", "publish file:///tmp/feed", "write a number and a unit";
+        "FORWARDED_HEADER", "X-Real-IP", "serve", "[possible values: x-forwarded-for, forwarded]";
         // Switches.
-        ("JSON", "\"no\"", "license list", "write true, 1, yes or on"),
-        ("JSON", "off\r", "license list", "off\\r"),
-        ("JSON", "0 ", "key list", "without quotes and blanks"),
-        ("CREATE", "disabled", "serve", "write true, 1, yes or on"),
-        ("PLAIN_HTTP", "none", "serve", "write true, 1, yes or on"),
-        (
-            "PLAIN_HTTP",
-            "'0'",
-            "publish file:///tmp/feed",
-            "write true, 1, yes or on",
-        ),
-        ("REUSE_PORT", "perhaps", "serve", "write true, 1, yes or on"),
-        ("REUSE_PORT", "y", "serve", "write true, 1, yes or on"),
+        "JSON", "\"no\"", "license list", "write true, 1, yes or on";
+        "JSON", "off\r", "license list", "off\\r";
+        "JSON", "0 ", "key list", "without quotes and blanks";
+        "CREATE", "disabled", "serve", "write true, 1, yes or on";
+        "PLAIN_HTTP", "none", "serve", "write true, 1, yes or on";
+        "PLAIN_HTTP", "'0'", "publish file:///tmp/feed", "write true, 1, yes or on";
+        "REUSE_PORT", "perhaps", "serve", "write true, 1, yes or on";
+        "REUSE_PORT", "y", "serve", "write true, 1, yes or on";
         // Lists.
-        ("TRUSTED_PROXY", "10.0.0.0/8,proxy", "serve", "'proxy'"),
-        (
-            "TRUSTED_PROXY",
-            "10.0.0.1,,10.0.0.2",
-            "serve",
-            "write an address or a CIDR",
-        ),
-        (
-            "TRUSTED_PROXY",
-            "10.0.0.1, ",
-            "serve",
-            "write an address or a CIDR",
-        ),
-        (
-            "CORS_ORIGIN",
-            "https://a.example,b.example",
-            "serve",
-            "'b.example'",
-        ),
-        (
-            "CORS_ORIGIN",
-            ",https://a.example",
-            "serve",
-            "write scheme://host",
-        ),
-        ("ADMIN_HOST", "a.example,,b.example", "serve", "it is empty"),
-        (
-            "ADMIN_HOST",
-            "a.example ,",
-            "publish file:///tmp/feed",
-            "it is empty",
-        ),
+        "TRUSTED_PROXY", "10.0.0.0/8,proxy", "serve", "'proxy'";
+        "TRUSTED_PROXY", "10.0.0.1,,10.0.0.2", "serve", "write an address or a CIDR";
+        "TRUSTED_PROXY", "10.0.0.1, ", "serve", "write an address or a CIDR";
+        "CORS_ORIGIN", "https://a.example,b.example", "serve", "'b.example'";
+        "CORS_ORIGIN", ",https://a.example", "serve", "write scheme://host";
+        "ADMIN_HOST", "a.example,,b.example", "serve", "it is empty";
+        "ADMIN_HOST", "a.example ,", "publish file:///tmp/feed", "it is empty";
         // Empty ones.
-        ("WAIT", "", "compact", "is empty"),
-        ("DB", "", "license list", "is empty"),
-        ("JSON", "", "license list", "is empty"),
-        ("CREATE", "", "serve", "is empty"),
-        ("TLS_CERT", "", "serve", "is empty"),
-        ("SEAL_KEY", "", "publish file:///tmp/feed", "is empty"),
-        ("TRUSTED_PROXY", "", "serve", "is empty"),
-        ("ADMIN_HOST", "", "serve", "is empty"),
-        ("PUBLISH_URL", "", "publish", "is empty"),
-        ("LOG_FORMAT", "", "serve", "is empty"),
-        (
-            "KEY",
-            "",
-            "pull https://192.0.2.1 --to copy.db",
-            "is empty or not set",
-        ),
-        (
-            "KEY_FILE",
-            "",
-            "pull http://127.0.0.1:1 --to copy.db",
-            "is empty",
-        ),
+        "WAIT", "", "compact", "is empty";
+        "DB", "", "license list", "is empty";
+        "JSON", "", "license list", "is empty";
+        "CREATE", "", "serve", "is empty";
+        "TLS_CERT", "", "serve", "is empty";
+        "SEAL_KEY", "", "publish file:///tmp/feed", "is empty";
+        "TRUSTED_PROXY", "", "serve", "is empty";
+        "ADMIN_HOST", "", "serve", "is empty";
+        "PUBLISH_URL", "", "publish", "is empty";
+        "LOG_FORMAT", "", "serve", "is empty";
+        "KEY", "", "pull https://192.0.2.1 --to copy.db", "is empty or not set";
+        "KEY_FILE", "", "pull http://127.0.0.1:1 --to copy.db", "is empty";
     ];
     for (name, value, line, part) in cases {
         let name = format!("MEDFEED_{name}");
@@ -815,14 +390,7 @@ fn an_unknown_variable_is_warned_of_once() {
             String::from_utf8(done.stderr).unwrap(),
         )
     };
-    let (told, warned) = run(&[
-        "license",
-        "set",
-        "all",
-        "--dataset",
-        "conferences",
-        "--json",
-    ]);
+    let (told, warned) = run(&words!["license" "set" "all" "--dataset" "conferences" "--json"]);
     let expected = "warning: unknown variable `MEDFEED_LISTN`; did you mean `MEDFEED_LISTEN`?\n\
                     warning: unknown variable `MEDFEED_YEAR`; `medfeed COMMAND --help` lists the variables; some options have \
                     none\n";
@@ -854,14 +422,7 @@ fn creating_a_database_is_reported() {
             "{line}: {again:?}"
         );
     }
-    let dry = site.run([
-        "import",
-        "rows",
-        "--create",
-        "--dry-run",
-        "--db",
-        "five.redb",
-    ]);
+    let dry = site.run("import rows --create --dry-run --db five.redb".split(' '));
     assert!(
         dry.stderr.is_empty() && !site.path("five.redb").exists(),
         "{dry:?}"

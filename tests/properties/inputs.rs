@@ -18,138 +18,32 @@ use super::holds;
 use super::system::System;
 use super::world::{Record, Scope};
 
-const PATHS: [&str; 22] = [
-    "/",
-    "/v1",
-    "/v1/",
-    "/v1/status",
-    "/v1/conferences",
-    "/v1/journals",
-    "/v1/conferences/1",
-    "/v1/conferences/007",
-    "/v1/conferences/9007199254740992",
-    "/v1/conferences/-1",
-    "/v1/conferences/changes",
-    "/v1/journals/changes",
-    "/v1/exports/conferences",
-    "/v1/exports/journals",
-    "/v1/reference/tags",
-    "/v1/reference/organizations",
-    "/v1/reference/therapy-areas",
-    "/docs",
-    "/docs/feed",
-    "/openapi.json",
-    "/v1//conferences",
-    "/v1/%63onferences",
+const PATHS: [&str; 22] = words![
+    "/" "/v1" "/v1/" "/v1/status" "/v1/conferences" "/v1/journals" "/v1/conferences/1" "/v1/conferences/007"
+    "/v1/conferences/9007199254740992" "/v1/conferences/-1" "/v1/conferences/changes" "/v1/journals/changes"
+    "/v1/exports/conferences" "/v1/exports/journals" "/v1/reference/tags" "/v1/reference/organizations"
+    "/v1/reference/therapy-areas" "/docs" "/docs/feed" "/openapi.json" "/v1//conferences" "/v1/%63onferences"
 ];
-const NAMES: [&str; 18] = [
-    "limit",
-    "cursor",
-    "since",
-    "updated_since",
-    "wait",
-    "resync",
-    "format",
-    "q",
-    "year",
-    "country",
-    "therapy_area",
-    "start_date_from",
-    "start_date_to",
-    "dataset",
-    "li%6Dit",
-    "",
-    "limit[]",
-    "Limit",
+const NAMES: [&str; 18] = words![
+    "limit" "cursor" "since" "updated_since" "wait" "resync" "format" "q" "year" "country" "therapy_area"
+    "start_date_from" "start_date_to" "dataset" "li%6Dit" "" "limit[]" "Limit"
 ];
-const VALUES: [&str; 32] = [
-    "",
-    "0",
-    "1",
-    "500",
-    "501",
-    "1000",
-    "1001",
-    "-1",
-    "18446744073709551616",
-    "1e3",
-    "0x10",
-    "diff",
-    "jsonl",
-    "csv",
-    "2024-02-29",
-    "2025-02-29",
-    "0000-00-00",
-    "9999-12-31T23:59:59Z",
-    "2024-01-01T00:00:60Z",
-    "2024-01-01T00:00:00+23:59",
-    "Oncology",
-    "C%C3%B4te+d'Ivoire",
-    "%",
-    "%F",
-    "%FF",
-    "%00",
-    "%26limit=1",
-    "a%20b",
-    "癌学会",
-    "{token}",
-    "{cursor}",
-    "conferences",
+const VALUES: [&str; 32] = words![
+    "" "0" "1" "500" "501" "1000" "1001" "-1" "18446744073709551616" "1e3" "0x10" "diff" "jsonl" "csv"
+    "2024-02-29" "2025-02-29" "0000-00-00" "9999-12-31T23:59:59Z" "2024-01-01T00:00:60Z"
+    "2024-01-01T00:00:00+23:59" "Oncology" "C%C3%B4te+d'Ivoire" "%" "%F" "%FF" "%00" "%26limit=1" "a%20b" "癌学会"
+    "{token}" "{cursor}" "conferences"
 ];
-const HEADERS: [(&str, &[&str]); 9] = [
-    (
-        "if-none-match",
-        &["*", "\"x\"", "W/\"x\"", "\"", "\"a\",\"b\"", ","],
-    ),
-    (
-        "range",
-        &[
-            "bytes=0-",
-            "bytes=-1",
-            "bytes=5-2",
-            "bytes=0-0,2-3",
-            "bytes=99999999999999999999-",
-            "lines=1",
-        ],
-    ),
-    (
-        "if-range",
-        &["\"x\"", "W/\"x\"", "Thu, 01 Jan 1970 00:00:00 GMT"],
-    ),
-    (
-        "accept-encoding",
-        &[
-            "gzip",
-            "gzip;q=0",
-            "*;q=0",
-            "identity;q=0,*;q=0",
-            "gzip;q=x",
-            ",,",
-        ],
-    ),
-    (
-        "accept",
-        &[
-            "text/html",
-            "application/json;q=0",
-            "*/*",
-            "/",
-            "text/html;q=0.0001",
-        ],
-    ),
-    ("origin", &["null", "https://example.org", "https://"]),
-    (
-        "authorization",
-        &[
-            "Bearer",
-            "Bearer ",
-            "Basic x",
-            "Bearer mf_live_x",
-            "bearer a b",
-        ],
-    ),
-    ("x-request-id", &["", "a", "../../etc/passwd", "\u{e9}"]),
-    ("access-control-request-method", &["GET", "PUT", ""]),
+const HEADERS: [(&str, &[&str]); 9] = cases![
+    "if-none-match", &["*", "\"x\"", "W/\"x\"", "\"", "\"a\",\"b\"", ","];
+    "range", &["bytes=0-", "bytes=-1", "bytes=5-2", "bytes=0-0,2-3", "bytes=99999999999999999999-", "lines=1"];
+    "if-range", &["\"x\"", "W/\"x\"", "Thu, 01 Jan 1970 00:00:00 GMT"];
+    "accept-encoding", &["gzip", "gzip;q=0", "*;q=0", "identity;q=0,*;q=0", "gzip;q=x", ",,"];
+    "accept", &["text/html", "application/json;q=0", "*/*", "/", "text/html;q=0.0001"];
+    "origin", &["null", "https://example.org", "https://"];
+    "authorization", &["Bearer", "Bearer ", "Basic x", "Bearer mf_live_x", "bearer a b"];
+    "x-request-id", &["", "a", "../../etc/passwd", "\u{e9}"];
+    "access-control-request-method", &["GET", "PUT", ""];
 ];
 
 /// A change of a text: a byte replaced, a piece left out, or a piece repeated.

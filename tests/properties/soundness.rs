@@ -73,14 +73,8 @@ fn answers(system: &System, license: usize, tokens: &[(Dataset, String)]) -> Vec
     }
     targets.extend(tokens.iter().flat_map(|(dataset, token)| {
         // With `wait`, an answer without news is marked as one. The connection waits, not the service.
-        [
-            "",
-            "&limit=1",
-            "&resync=diff",
-            "&wait=30",
-            "&resync=diff&wait=30",
-        ]
-        .map(|query| format!("/v1/{dataset}/changes?since={token}{query}"))
+        words!["" "&limit=1" "&resync=diff" "&wait=30" "&resync=diff&wait=30"]
+            .map(|query| format!("/v1/{dataset}/changes?since={token}{query}"))
     }));
     targets.push("/v1/conferences?therapy_area=Oncology&limit=1".to_owned());
     targets.push("/v1/conferences?country=Japan&year=2025".to_owned());

@@ -13,29 +13,17 @@ fn keys_are_read_from_both_headers() {
     let (key, other) = (world.key("full").text, world.key("onco").text);
     let bearer = |text: &str| format!("Bearer {text}");
     let ok = "";
-    let cases: Vec<(Vec<(&str, String)>, &str)> = vec![
-        (vec![("authorization", bearer(&key))], ok),
-        (vec![("x-api-key", key.clone())], ok),
-        (
-            vec![("authorization", bearer(&key)), ("x-api-key", key.clone())],
-            ok,
-        ),
-        (vec![], "missing_api_key"),
-        (
-            vec![("authorization", "Basic dXNlcg==".to_owned())],
-            "missing_api_key",
-        ),
-        (vec![("authorization", bearer("x"))], "invalid_api_key"),
-        (vec![("x-api-key", "clé".to_owned())], "invalid_api_key"),
-        (vec![("x-api-key", format!("{key}x"))], "invalid_api_key"),
-        (
-            vec![
-                ("authorization", bearer(&key)),
-                ("x-api-key", other.clone()),
-            ],
-            "invalid_api_key",
-        ),
-    ];
+    let cases: Vec<(Vec<(&str, String)>, &str)> = Vec::from(cases![
+        vec![("authorization", bearer(&key))], ok;
+        vec![("x-api-key", key.clone())], ok;
+        vec![("authorization", bearer(&key)), ("x-api-key", key.clone())], ok;
+        vec![], "missing_api_key";
+        vec![("authorization", "Basic dXNlcg==".to_owned())], "missing_api_key";
+        vec![("authorization", bearer("x"))], "invalid_api_key";
+        vec![("x-api-key", "clé".to_owned())], "invalid_api_key";
+        vec![("x-api-key", format!("{key}x"))], "invalid_api_key";
+        vec![("authorization", bearer(&key)), ("x-api-key", other.clone())], "invalid_api_key";
+    ]);
     for (headers, code) in &cases {
         let headers: Vec<(&str, &str)> = headers
             .iter()
@@ -56,19 +44,10 @@ fn keys_are_read_from_both_headers() {
 #[test]
 fn every_endpoint_except_status_needs_a_key() {
     let world = World::small();
-    let paths = [
-        "conferences",
-        "conferences/1",
-        "conferences/changes",
-        "journals",
-        "journals/1",
-        "journals/changes",
-        "exports/conferences",
-        "exports/journals",
-        "exports/foo",
-        "reference/therapy-areas",
-        "reference/tags",
-        "reference/organizations",
+    let paths = words![
+        "conferences" "conferences/1" "conferences/changes" "journals" "journals/1" "journals/changes"
+        "exports/conferences" "exports/journals" "exports/foo" "reference/therapy-areas" "reference/tags"
+        "reference/organizations"
     ];
     for path in paths {
         for method in ["GET", "HEAD"] {

@@ -113,51 +113,16 @@ fn several_changes_of_a_record_are_one_entry() {
     let world = World::small();
     let name = |id, name: &str| patch(id, json!({ "name": name }));
     // Imports, one commit each, and the entries for a caller that polls after all of them.
-    let cases: &[(&str, &[&[String]], &str)] = &[
-        ("edited twice", &[&[name(2, "a")], &[name(2, "b")]], "2"),
-        (
-            "two, then the first again",
-            &[&[name(2, "c")], &[name(3, "c")], &[name(2, "d")]],
-            "3 2",
-        ),
-        (
-            "created and edited",
-            &[&[conference(50, json!({}))], &[name(50, "x")]],
-            "50",
-        ),
-        (
-            "created and removed",
-            &[&[conference(51, json!({}))], &[removal(51)]],
-            "-51",
-        ),
-        (
-            "removed and created",
-            &[&[removal(2)], &[conference(2, json!({"name": "new"}))]],
-            "2",
-        ),
-        (
-            "removed, created, removed",
-            &[&[removal(3)], &[conference(3, json!({}))], &[removal(3)]],
-            "-3",
-        ),
-        (
-            "changed and back",
-            &[
-                &[patch(4, json!({"city": "x"}))],
-                &[patch(4, json!({"city": null}))],
-            ],
-            "4",
-        ),
-        ("removed twice", &[&[removal(5)], &[removal(5)]], "-5"),
-        (
-            "nothing",
-            &[
-                &[patch(6, json!({}))],
-                &[patch(6, json!({"year": 2025}))],
-                &[removal(999)],
-            ],
-            "",
-        ),
+    let cases: &[(&str, &[&[String]], &str)] = &cases![
+        "edited twice", &[&[name(2, "a")], &[name(2, "b")]], "2";
+        "two, then the first again", &[&[name(2, "c")], &[name(3, "c")], &[name(2, "d")]], "3 2";
+        "created and edited", &[&[conference(50, json!({}))], &[name(50, "x")]], "50";
+        "created and removed", &[&[conference(51, json!({}))], &[removal(51)]], "-51";
+        "removed and created", &[&[removal(2)], &[conference(2, json!({"name": "new"}))]], "2";
+        "removed, created, removed", &[&[removal(3)], &[conference(3, json!({}))], &[removal(3)]], "-3";
+        "changed and back", &[&[patch(4, json!({"city": "x"}))], &[patch(4, json!({"city": null}))]], "4";
+        "removed twice", &[&[removal(5)], &[removal(5)]], "-5";
+        "nothing", &[&[patch(6, json!({}))], &[patch(6, json!({"year": 2025}))], &[removal(999)]], "";
     ];
     let mut poller = Poller::new(&world, "full", "conferences");
     for (what, imports, expected) in cases {
@@ -195,79 +160,21 @@ fn a_changed_organization_or_tag_returns_its_records() {
     let mut journals = Poller::new(&world, "papers", "journals");
     let mut spain = Poller::new(&world, "spain", "conferences");
     // (the file, a row of it, the entries for conferences, journals and the license of Spain)
-    let cases = [
-        (
-            "organizations",
-            json!({"id": 1, "name": "ASCO International"}),
-            "1 12 18",
-            "1",
-            "",
-        ),
-        (
-            "organizations",
-            json!({"id": 2, "url": "https://esmo.example"}),
-            "2 3 8 12",
-            "",
-            "2",
-        ),
-        (
-            "organizations",
-            json!({"id": 3, "abbv": null}),
-            "4 6 12",
-            "4",
-            "",
-        ),
-        (
-            "organizations",
-            json!({"id": 7, "name": "Still unlinked"}),
-            "",
-            "",
-            "",
-        ),
-        (
-            "organizations",
-            json!({"id": 11, "name": "New"}),
-            "",
-            "",
-            "",
-        ),
-        (
-            "organizations",
-            json!({"id": 2, "url": "https://esmo.example"}),
-            "",
-            "",
-            "",
-        ),
-        (
-            "tags",
-            json!({"id": 8, "category": "Audience"}),
-            "4 5 24",
-            "11",
-            "24",
-        ),
-        ("tags", json!({"id": 6, "name": "Still unused"}), "", "", ""),
-        ("tags", json!({"id": 7, "type": "away"}), "14", "", "14"),
-        (
-            "conferences",
-            json!({"id": 14, "tags": ["away: Remote", 3]}),
-            "14",
-            "",
-            "14",
-        ),
-        (
-            "conferences",
-            json!({"id": 14, "tags": [3, 7, 3]}),
-            "",
-            "",
-            "",
-        ),
-        (
-            "conferences",
+    let cases = cases![
+        "organizations", json!({"id": 1, "name": "ASCO International"}), "1 12 18", "1", "";
+        "organizations", json!({"id": 2, "url": "https://esmo.example"}), "2 3 8 12", "", "2";
+        "organizations", json!({"id": 3, "abbv": null}), "4 6 12", "4", "";
+        "organizations", json!({"id": 7, "name": "Still unlinked"}), "", "", "";
+        "organizations", json!({"id": 11, "name": "New"}), "", "", "";
+        "organizations", json!({"id": 2, "url": "https://esmo.example"}), "", "", "";
+        "tags", json!({"id": 8, "category": "Audience"}), "4 5 24", "11", "24";
+        "tags", json!({"id": 6, "name": "Still unused"}), "", "", "";
+        "tags", json!({"id": 7, "type": "away"}), "14", "", "14";
+        "conferences", json!({"id": 14, "tags": ["away: Remote", 3]}), "14", "", "14";
+        "conferences", json!({"id": 14, "tags": [3, 7, 3]}), "", "", "";
+        "conferences",
             json!({"id": 2, "organizations": [{"id": 2, "name": "ESMO", "abbv": null, "type": null, "url": null}]}),
-            "2 3 8 12",
-            "",
-            "2",
-        ),
+            "2 3 8 12", "", "2";
     ];
     for (stem, row, for_conferences, for_journals, for_spain) in cases {
         world.import(&[(stem, &[row.to_string()])]);
@@ -292,59 +199,27 @@ fn bad_parameters_get_400_with_a_reason() {
         .cursor()
         .unwrap();
     let (invalid, token) = ("invalid_parameter", "invalid_sync_token");
-    let cases = [
-        (
-            "limit=0".to_owned(),
-            invalid,
-            "`limit`: must be a whole number from 1 to 1000",
-        ),
-        ("limit=1001".to_owned(), invalid, "1 to 1000"),
-        (
-            "cursor=x".to_owned(),
-            "unknown_parameter",
-            "Allowed are: `since`, `updated_since`, `limit`, `wait`, `resync`.",
-        ),
-        ("q=abc".to_owned(), "unknown_parameter", "Allowed are"),
-        (
-            "sinse=x".to_owned(),
-            "unknown_parameter",
-            "Did you mean `since`?",
-        ),
-        (
-            "updated_since=2026-02-30".to_owned(),
-            invalid,
-            "`updated_since`",
-        ),
-        (
-            "updated_since=".to_owned(),
-            invalid,
-            "`updated_since`: is empty",
-        ),
-        (
-            format!("since={own}&updated_since=2026-01-01"),
-            invalid,
-            "`updated_since`: cannot be combined with `since`",
-        ),
-        (
-            "since=x&updated_since=2026-01-01".to_owned(),
-            invalid,
-            "cannot be combined",
-        ),
-        (
-            format!("since={own}&since={own}"),
-            invalid,
-            "`since`: is given more than once",
-        ),
-        ("since=".to_owned(), token, "`next_sync_token`"),
-        ("since".to_owned(), token, "`X-Sync-Token`"),
-        ("since=abc".to_owned(), token, "/conferences/changes"),
-        ("since=%zz".to_owned(), token, "sync token"),
-        ("since=%00".to_owned(), token, "sync token"),
-        ("since=2026-01-01".to_owned(), token, "sync token"),
-        (format!("since={journal}"), token, "/exports/conferences"),
-        (format!("since={cursor}"), token, "sync token"),
-        (format!("since={own}A"), token, "sync token"),
-        (format!("since={}", own.to_lowercase()), token, "sync token"),
+    let cases = cases![
+        "limit=0".to_owned(), invalid, "`limit`: must be a whole number from 1 to 1000";
+        "limit=1001".to_owned(), invalid, "1 to 1000";
+        "cursor=x".to_owned(), "unknown_parameter", "Allowed are: `since`, `updated_since`, `limit`, `wait`, `resync`.";
+        "q=abc".to_owned(), "unknown_parameter", "Allowed are";
+        "sinse=x".to_owned(), "unknown_parameter", "Did you mean `since`?";
+        "updated_since=2026-02-30".to_owned(), invalid, "`updated_since`";
+        "updated_since=".to_owned(), invalid, "`updated_since`: is empty";
+        format!("since={own}&updated_since=2026-01-01"), invalid, "`updated_since`: cannot be combined with `since`";
+        "since=x&updated_since=2026-01-01".to_owned(), invalid, "cannot be combined";
+        format!("since={own}&since={own}"), invalid, "`since`: is given more than once";
+        "since=".to_owned(), token, "`next_sync_token`";
+        "since".to_owned(), token, "`X-Sync-Token`";
+        "since=abc".to_owned(), token, "/conferences/changes";
+        "since=%zz".to_owned(), token, "sync token";
+        "since=%00".to_owned(), token, "sync token";
+        "since=2026-01-01".to_owned(), token, "sync token";
+        format!("since={journal}"), token, "/exports/conferences";
+        format!("since={cursor}"), token, "sync token";
+        format!("since={own}A"), token, "sync token";
+        format!("since={}", own.to_lowercase()), token, "sync token";
     ];
     for (query, code, piece) in cases {
         world
@@ -374,62 +249,24 @@ fn bad_parameters_get_400_with_a_reason() {
 fn tokens_end_with_their_scope_or_history_only() {
     // A change, and the status for an older token.
     type Change = fn(&World);
-    let cases: &[(&str, Change, u16)] = &[
-        ("nothing", |_| {}, 200),
-        (
-            "the same scope again",
-            |world| world.license("onco", "conferences; areas: Oncology"),
-            200,
-        ),
-        (
-            "another rate limit",
-            |world| world.set_rate_limit("onco", 1_000),
-            200,
-        ),
-        (
-            "another license's scope",
-            |world| world.license("spain", "conferences"),
-            200,
-        ),
-        (
-            "a new license",
-            |world| world.license("new", "conferences; areas: Oncology"),
-            200,
-        ),
-        (
-            "a new key",
-            |world| drop(world.new_key("other", "onco", Default::default())),
-            200,
-        ),
-        ("an import", |world| world.conferences(&[removal(1)]), 200),
-        (
-            "a wider scope",
-            |world| world.license("onco", "conferences; areas: Oncology, Cardiology"),
-            410,
-        ),
-        (
-            "a narrower scope",
-            |world| world.license("onco", "conferences; areas: Oncology; years: 2026"),
-            410,
-        ),
-        (
-            "a scope that shows the same",
-            |world| world.license("onco", "conferences; areas: Oncology, None"),
-            410,
-        ),
-        (
-            "another dataset more",
-            |world| world.license("onco", "conferences journals; areas: Oncology"),
-            410,
-        ),
-        (
-            "there and back",
-            |world| {
-                world.license("onco", "conferences");
-                world.license("onco", "conferences; areas: Oncology");
-            },
-            410,
-        ),
+    let cases: &[(&str, Change, u16)] = &cases![
+        "nothing", |_| {}, 200;
+        "the same scope again", |world| world.license("onco", "conferences; areas: Oncology"), 200;
+        "another rate limit", |world| world.set_rate_limit("onco", 1_000), 200;
+        "another license's scope", |world| world.license("spain", "conferences"), 200;
+        "a new license", |world| world.license("new", "conferences; areas: Oncology"), 200;
+        "a new key", |world| drop(world.new_key("other", "onco", Default::default())), 200;
+        "an import", |world| world.conferences(&[removal(1)]), 200;
+        "a wider scope", |world| world.license("onco", "conferences; areas: Oncology, Cardiology"), 410;
+        "a narrower scope", |world| world.license("onco", "conferences; areas: Oncology; years: 2026"), 410;
+        "a scope that shows the same", |world| world.license("onco", "conferences; areas: Oncology, None"), 410;
+        "another dataset more", |world| world.license("onco", "conferences journals; areas: Oncology"), 410;
+        "there and back",
+        |world| {
+            world.license("onco", "conferences");
+            world.license("onco", "conferences; areas: Oncology");
+        },
+        410;
     ];
     for (what, change, status) in cases {
         let world = World::small();

@@ -28,46 +28,37 @@ fn check_refused(world: &World, cases: &[(&str, &str, &str)]) {
 
 #[test]
 fn filters_select_the_matching_conferences() {
-    let cases: &[(&str, &[u64])] = &[
-        ("year=2025", &[3, 6, 23]),
-        ("year=1900", &[16]),
-        ("year=2100", &[17]),
-        ("year=1999", &[]),
-        ("country=Germany", &[3, 4, 19]),
-        ("country=germany", &[]),
-        ("country=Spain", &[2, 12, 14, 24]),
-        ("country=Spain%20", &[23]),
-        ("country=Spain+", &[23]),
-        ("country=T%C3%BCrkiye", &[20]),
-        ("country=United+States", &[1, 5, 15]),
-        ("country=null", &[]),
-        ("therapy_area=Cardiology", &[4, 5, 6, 9, 12, 24]),
-        ("therapy_area=cardiology", &[]),
-        ("therapy_area=Cardio", &[]),
-        ("therapy_area=%C3%84rztekunde", &[24]),
-        ("therapy_area=Hematology", &[1]),
-        ("start_date_from=2026-12-20", &[8, 10, 17, LAST]),
-        ("start_date_to=2024-02-29", &[11, 16]),
-        (
-            "start_date_from=2026-05-29&start_date_to=2026-05-29",
-            &[1, 18],
-        ),
-        (
-            "start_date_from=2026-05-28&start_date_to=2026-05-30",
-            &[1, 13, 18, 20],
-        ),
-        ("start_date_from=2026-05-30&start_date_to=2026-05-28", &[]),
-        ("start_date_from=0001-01-01&start_date_to=1900-01-01", &[16]),
-        ("year=2026&country=Germany&therapy_area=Oncology", &[19]),
-        ("year=2026&country=Germany&q=esc", &[4]),
-        (
-            "therapy_area=Oncology&start_date_from=2026-12-01",
-            &[8, 10, 17, LAST],
-        ),
-        ("updated_since=2000-01-01&year=2025", &[3, 6, 23]),
-        ("updated_since=2999-01-01", &[]),
-        ("&&year=2100&", &[17]),
-        ("%79ear=2100", &[17]),
+    let cases: &[(&str, &[u64])] = &cases![
+        "year=2025", &[3, 6, 23];
+        "year=1900", &[16];
+        "year=2100", &[17];
+        "year=1999", &[];
+        "country=Germany", &[3, 4, 19];
+        "country=germany", &[];
+        "country=Spain", &[2, 12, 14, 24];
+        "country=Spain%20", &[23];
+        "country=Spain+", &[23];
+        "country=T%C3%BCrkiye", &[20];
+        "country=United+States", &[1, 5, 15];
+        "country=null", &[];
+        "therapy_area=Cardiology", &[4, 5, 6, 9, 12, 24];
+        "therapy_area=cardiology", &[];
+        "therapy_area=Cardio", &[];
+        "therapy_area=%C3%84rztekunde", &[24];
+        "therapy_area=Hematology", &[1];
+        "start_date_from=2026-12-20", &[8, 10, 17, LAST];
+        "start_date_to=2024-02-29", &[11, 16];
+        "start_date_from=2026-05-29&start_date_to=2026-05-29", &[1, 18];
+        "start_date_from=2026-05-28&start_date_to=2026-05-30", &[1, 13, 18, 20];
+        "start_date_from=2026-05-30&start_date_to=2026-05-28", &[];
+        "start_date_from=0001-01-01&start_date_to=1900-01-01", &[16];
+        "year=2026&country=Germany&therapy_area=Oncology", &[19];
+        "year=2026&country=Germany&q=esc", &[4];
+        "therapy_area=Oncology&start_date_from=2026-12-01", &[8, 10, 17, LAST];
+        "updated_since=2000-01-01&year=2025", &[3, 6, 23];
+        "updated_since=2999-01-01", &[];
+        "&&year=2100&", &[17];
+        "%79ear=2100", &[17];
     ];
     check_ids(&World::small(), "full", cases);
 }
@@ -122,85 +113,49 @@ fn text_is_found_in_names_and_abbreviations() {
 #[test]
 fn bad_parameters_get_400_with_a_reason() {
     let invalid = "invalid_parameter";
-    let cases = [
-        (
-            "limit=0",
-            invalid,
-            "`limit`: must be a whole number from 1 to 500",
-        ),
-        ("limit=501", invalid, "1 to 500"),
-        ("limit=-1", invalid, "`limit`"),
-        ("limit=ten", invalid, "`limit`"),
-        ("limit=1.5", invalid, "`limit`"),
-        ("limit=+5", invalid, "`limit`"),
-        ("limit=99999999999999999999", invalid, "`limit`"),
-        ("limit=", invalid, "`limit`: is empty"),
-        ("limit", invalid, "`limit`: is empty"),
-        (
-            "limit=5&limit=5",
-            invalid,
-            "`limit`: is given more than once",
-        ),
-        (
-            "year=1899",
-            invalid,
-            "`year`: must be a whole number from 1900 to 2100",
-        ),
-        ("year=2101", invalid, "1900 to 2100"),
-        ("year=2026.0", invalid, "`year`"),
-        ("year=twenty", invalid, "`year`"),
-        ("year=%D9%A2%D9%A0%D9%A2%D9%A6", invalid, "`year`"),
-        ("q=a", invalid, "`q`: must have 2 to 100 characters, not 1"),
-        ("q=", invalid, "`q`: is empty"),
-        ("q=%zz", invalid, "`q`: is not valid percent-encoded"),
-        ("q=ab%2", invalid, "`q`: is not valid percent-encoded"),
-        ("q=%ff%fe", invalid, "UTF-8"),
-        ("q=a%00b", invalid, "NUL"),
-        ("country=", invalid, "`country`: is empty"),
-        (
-            "country=a&country=b",
-            invalid,
-            "`country`: is given more than once",
-        ),
-        ("therapy_area=", invalid, "`therapy_area`: is empty"),
-        ("start_date_from=2026-02-30", invalid, "`start_date_from`"),
-        ("start_date_from=2026-2-3", invalid, "YYYY-MM-DD"),
-        (
-            "start_date_to=2026-03-15T00:00:00Z",
-            invalid,
-            "`start_date_to`",
-        ),
-        ("start_date_to=0000-01-01", invalid, "`start_date_to`"),
-        ("updated_since=yesterday", invalid, "`updated_since`"),
-        ("updated_since=2026-03-15T09:30:00+02:00", invalid, "`%2B`"),
-        ("updated_since=1773567000", invalid, "2026-03-15T09:30:00Z"),
-        (
-            "yeer=2026",
-            "unknown_parameter",
-            "`yeer`. Did you mean `year`?",
-        ),
-        ("Year=2026", "unknown_parameter", "Did you mean `year`?"),
-        (
-            "since=x",
-            "unknown_parameter",
-            "Allowed are: `limit`, `cursor`, `updated_since`, `q`, `year`, ",
-        ),
-        (
-            "format=csv",
-            "unknown_parameter",
-            "`start_date_from`, `start_date_to`, `country`, `therapy_area`",
-        ),
-        ("=5", "unknown_parameter", "Allowed are"),
-        ("cursor=", "invalid_cursor", "`cursor`"),
-        ("cursor", "invalid_cursor", "`cursor`"),
-        ("cursor=abc", "invalid_cursor", "`next_cursor`"),
-        ("cursor=%zz", "invalid_cursor", "`cursor`"),
-        ("cursor=%00", "invalid_cursor", "`cursor`"),
-        (
-            "cursor=a&cursor=a",
-            invalid,
-            "`cursor`: is given more than once",
-        ),
+    let cases = cases![
+        "limit=0", invalid, "`limit`: must be a whole number from 1 to 500";
+        "limit=501", invalid, "1 to 500";
+        "limit=-1", invalid, "`limit`";
+        "limit=ten", invalid, "`limit`";
+        "limit=1.5", invalid, "`limit`";
+        "limit=+5", invalid, "`limit`";
+        "limit=99999999999999999999", invalid, "`limit`";
+        "limit=", invalid, "`limit`: is empty";
+        "limit", invalid, "`limit`: is empty";
+        "limit=5&limit=5", invalid, "`limit`: is given more than once";
+        "year=1899", invalid, "`year`: must be a whole number from 1900 to 2100";
+        "year=2101", invalid, "1900 to 2100";
+        "year=2026.0", invalid, "`year`";
+        "year=twenty", invalid, "`year`";
+        "year=%D9%A2%D9%A0%D9%A2%D9%A6", invalid, "`year`";
+        "q=a", invalid, "`q`: must have 2 to 100 characters, not 1";
+        "q=", invalid, "`q`: is empty";
+        "q=%zz", invalid, "`q`: is not valid percent-encoded";
+        "q=ab%2", invalid, "`q`: is not valid percent-encoded";
+        "q=%ff%fe", invalid, "UTF-8";
+        "q=a%00b", invalid, "NUL";
+        "country=", invalid, "`country`: is empty";
+        "country=a&country=b", invalid, "`country`: is given more than once";
+        "therapy_area=", invalid, "`therapy_area`: is empty";
+        "start_date_from=2026-02-30", invalid, "`start_date_from`";
+        "start_date_from=2026-2-3", invalid, "YYYY-MM-DD";
+        "start_date_to=2026-03-15T00:00:00Z", invalid, "`start_date_to`";
+        "start_date_to=0000-01-01", invalid, "`start_date_to`";
+        "updated_since=yesterday", invalid, "`updated_since`";
+        "updated_since=2026-03-15T09:30:00+02:00", invalid, "`%2B`";
+        "updated_since=1773567000", invalid, "2026-03-15T09:30:00Z";
+        "yeer=2026", "unknown_parameter", "`yeer`. Did you mean `year`?";
+        "Year=2026", "unknown_parameter", "Did you mean `year`?";
+        "since=x", "unknown_parameter", "Allowed are: `limit`, `cursor`, `updated_since`, `q`, `year`, ";
+        "format=csv", "unknown_parameter", "`start_date_from`, `start_date_to`, `country`, `therapy_area`";
+        "=5", "unknown_parameter", "Allowed are";
+        "cursor=", "invalid_cursor", "`cursor`";
+        "cursor", "invalid_cursor", "`cursor`";
+        "cursor=abc", "invalid_cursor", "`next_cursor`";
+        "cursor=%zz", "invalid_cursor", "`cursor`";
+        "cursor=%00", "invalid_cursor", "`cursor`";
+        "cursor=a&cursor=a", invalid, "`cursor`: is given more than once";
     ];
     check_refused(&World::small(), &cases);
 }
@@ -215,31 +170,19 @@ fn a_cursor_serves_its_own_list_alone() {
         .unwrap();
     let conferences = |filters: &str| format!("/v1/conferences?{filters}&cursor={cursor}");
     let other_kind = world.get("full", "/v1/conferences/changes").token();
-    let cases = [
-        ("full", conferences("therapy_area=Oncology"), true),
-        ("full", conferences("therapy_area=Oncology&limit=1"), true),
-        (
-            "full",
-            conferences("limit=500&therapy_area=%4Fncology"),
-            true,
-        ),
-        ("full", conferences("limit=2"), false),
-        ("full", conferences("therapy_area=Cardiology"), false),
-        (
-            "full",
-            conferences("therapy_area=Oncology&year=2026"),
-            false,
-        ),
-        ("full", conferences("country=Oncology"), false),
-        ("full", format!("/v1/journals?cursor={cursor}"), false),
-        ("full-too", conferences("therapy_area=Oncology"), false),
-        ("onco", conferences("therapy_area=Oncology"), false),
-        ("full", conferences("therapy_area=Oncology") + "A", false),
-        (
-            "full",
-            format!("/v1/conferences?therapy_area=Oncology&cursor={other_kind}"),
-            false,
-        ),
+    let cases = cases![
+        "full", conferences("therapy_area=Oncology"), true;
+        "full", conferences("therapy_area=Oncology&limit=1"), true;
+        "full", conferences("limit=500&therapy_area=%4Fncology"), true;
+        "full", conferences("limit=2"), false;
+        "full", conferences("therapy_area=Cardiology"), false;
+        "full", conferences("therapy_area=Oncology&year=2026"), false;
+        "full", conferences("country=Oncology"), false;
+        "full", format!("/v1/journals?cursor={cursor}"), false;
+        "full-too", conferences("therapy_area=Oncology"), false;
+        "onco", conferences("therapy_area=Oncology"), false;
+        "full", conferences("therapy_area=Oncology") + "A", false;
+        "full", format!("/v1/conferences?therapy_area=Oncology&cursor={other_kind}"), false;
     ];
     for (key, path, taken) in cases {
         let answer = world.get(key, &path);
@@ -325,19 +268,13 @@ fn a_record_has_every_field_in_order() {
     );
     assert_eq!(text, expected);
     let whole = world.get("full", "/v1/conferences/1").json()["data"].clone();
-    let cases = [
-        ("start_date", json!("2026-05-29")),
-        ("abstract_due_date_status", json!("estimated")),
-        ("therapy_areas", json!(["Hematology", "Oncology"])),
-        (
-            "organizations",
-            json!([{"id": 1, "name": "American Society of Clinical Oncology", "abbv": "ASCO",
-            "type": "society", "url": "https://asco.example"}]),
-        ),
-        (
-            "formats",
-            json!({"oral": true, "poster": true, "e_poster": false, "published_abstract": true, "encore": null}),
-        ),
+    let cases = cases![
+        "start_date", json!("2026-05-29");
+        "abstract_due_date_status", json!("estimated");
+        "therapy_areas", json!(["Hematology", "Oncology"]);
+        "organizations",
+            json!([{"id": 1, "name": "American Society of Clinical Oncology", "abbv": "ASCO", "type": "society", "url": "https://asco.example"}]);
+        "formats", json!({"oral": true, "poster": true, "e_poster": false, "published_abstract": true, "encore": null});
     ];
     for (field, expected) in cases {
         assert_eq!(whole[field], expected, "{field}");
@@ -360,30 +297,22 @@ fn a_record_has_every_field_in_order() {
 #[test]
 fn single_records_are_returned_or_get_404() {
     let world = World::small();
-    let cases = [
-        ("full", "/v1/conferences/1", ""),
-        ("full", "/v1/conferences/9007199254740991", ""),
-        ("full", "/v1/conferences/%31", ""),
-        (
-            "full",
-            "/v1/conferences/9007199254740992",
-            "record_not_found",
-        ),
-        (
-            "full",
-            "/v1/conferences/99999999999999999999999999",
-            "record_not_found",
-        ),
-        ("full", "/v1/conferences/0", "record_not_found"),
-        ("full", "/v1/conferences/-1", "record_not_found"),
-        ("full", "/v1/conferences/26", "record_not_found"),
-        ("onco", "/v1/conferences/4", "record_not_found"),
-        ("onco", "/v1/conferences/1", ""),
-        ("spain", "/v1/conferences/2", ""),
-        ("spain", "/v1/conferences/12", "record_not_found"),
-        ("spain", "/v1/conferences/23", "record_not_found"),
-        ("full", "/v1/conferences/one", "not_found"),
-        ("full", "/v1/conferences/1?limit=5", "unknown_parameter"),
+    let cases = cases![
+        "full", "/v1/conferences/1", "";
+        "full", "/v1/conferences/9007199254740991", "";
+        "full", "/v1/conferences/%31", "";
+        "full", "/v1/conferences/9007199254740992", "record_not_found";
+        "full", "/v1/conferences/99999999999999999999999999", "record_not_found";
+        "full", "/v1/conferences/0", "record_not_found";
+        "full", "/v1/conferences/-1", "record_not_found";
+        "full", "/v1/conferences/26", "record_not_found";
+        "onco", "/v1/conferences/4", "record_not_found";
+        "onco", "/v1/conferences/1", "";
+        "spain", "/v1/conferences/2", "";
+        "spain", "/v1/conferences/12", "record_not_found";
+        "spain", "/v1/conferences/23", "record_not_found";
+        "full", "/v1/conferences/one", "not_found";
+        "full", "/v1/conferences/1?limit=5", "unknown_parameter";
     ];
     for (key, path, code) in cases {
         let answer = world.get(key, path);
@@ -404,20 +333,17 @@ fn single_records_are_returned_or_get_404() {
 fn a_license_shows_records_that_match_every_given_set() {
     let world = World::small();
     let all: Vec<u64> = (1..=24).chain([LAST]).collect();
-    let cases: &[(&str, &[u64])] = &[
-        ("conferences", &all),
-        ("conferences; areas: Cardiology", &[4, 5, 6, 9, 12, 24]),
-        ("conferences; areas: Neurology, Hematology", &[1, 15, 18]),
-        ("conferences; countries: Spain", &[2, 12, 14, 24]),
-        ("conferences; years: 2025", &[3, 6, 23]),
-        ("conferences; countries: Spain; years: 2026", &[2, 14, 24]),
-        (
-            "conferences; areas: Oncology; countries: Spain, Germany; years: 2025 2026",
-            &[2, 3, 14, 19],
-        ),
-        ("conferences; areas: Oncology; countries: France", &[18]),
-        ("conferences; areas: oncology", &[]),
-        ("conferences; countries:", &[]),
+    let cases: &[(&str, &[u64])] = &cases![
+        "conferences", &all;
+        "conferences; areas: Cardiology", &[4, 5, 6, 9, 12, 24];
+        "conferences; areas: Neurology, Hematology", &[1, 15, 18];
+        "conferences; countries: Spain", &[2, 12, 14, 24];
+        "conferences; years: 2025", &[3, 6, 23];
+        "conferences; countries: Spain; years: 2026", &[2, 14, 24];
+        "conferences; areas: Oncology; countries: Spain, Germany; years: 2025 2026", &[2, 3, 14, 19];
+        "conferences; areas: Oncology; countries: France", &[18];
+        "conferences; areas: oncology", &[];
+        "conferences; countries:", &[];
     ];
     for (at, (shows, expected)) in cases.iter().enumerate() {
         let name = format!("license-{at}");

@@ -98,61 +98,31 @@ fn the_openapi_document_describes_the_answers() {
     let old = world.get("spain", "/v1/conferences/changes").token();
     world.license("spain", "conferences; countries: Spain");
     let gone = format!("/conferences/changes?since={old}");
-    let cases = [
+    let cases = cases![
         // key, pattern, target, status
-        ("full", "/conferences", "/conferences?limit=500", 200),
-        ("full", "/conferences", "/conferences?limit=2", 200),
-        ("full", "/conferences", "/conferences?limit=0", 400),
-        ("full", "/conferences", "/conferences?cursor=x", 400),
-        ("", "/conferences", "/conferences", 401),
-        ("papers", "/conferences", "/conferences", 403),
-        ("full", "/conferences/{id}", "/conferences/1", 200),
-        ("full", "/conferences/{id}", "/conferences/22", 200),
-        ("full", "/conferences/{id}", "/conferences/999", 404),
-        ("full", "/conferences/{id}", "/conferences/x", 404),
-        (
-            "full",
-            "/conferences/changes",
-            "/conferences/changes?updated_since=2000-01-01",
-            200,
-        ),
-        ("full", "/conferences/changes", "/conferences/changes", 200),
-        (
-            "full",
-            "/conferences/changes",
-            "/conferences/changes?since=x",
-            400,
-        ),
-        ("spain", "/conferences/changes", gone.as_str(), 410),
-        ("full", "/journals", "/journals", 200),
-        ("full", "/journals/{id}", "/journals/6", 200),
-        (
-            "full",
-            "/journals/changes",
-            "/journals/changes?updated_since=2000-01-01",
-            200,
-        ),
-        (
-            "full",
-            "/reference/therapy-areas",
-            "/reference/therapy-areas",
-            200,
-        ),
-        (
-            "full",
-            "/reference/tags",
-            "/reference/tags?dataset=conferences",
-            200,
-        ),
-        ("full", "/reference/tags", "/reference/tags", 400),
-        (
-            "full",
-            "/reference/organizations",
-            "/reference/organizations?dataset=journals",
-            200,
-        ),
-        ("full", "/exports/{dataset}", "/exports/x", 400),
-        ("", "/status", "/status", 200),
+        "full", "/conferences", "/conferences?limit=500", 200;
+        "full", "/conferences", "/conferences?limit=2", 200;
+        "full", "/conferences", "/conferences?limit=0", 400;
+        "full", "/conferences", "/conferences?cursor=x", 400;
+        "", "/conferences", "/conferences", 401;
+        "papers", "/conferences", "/conferences", 403;
+        "full", "/conferences/{id}", "/conferences/1", 200;
+        "full", "/conferences/{id}", "/conferences/22", 200;
+        "full", "/conferences/{id}", "/conferences/999", 404;
+        "full", "/conferences/{id}", "/conferences/x", 404;
+        "full", "/conferences/changes", "/conferences/changes?updated_since=2000-01-01", 200;
+        "full", "/conferences/changes", "/conferences/changes", 200;
+        "full", "/conferences/changes", "/conferences/changes?since=x", 400;
+        "spain", "/conferences/changes", gone.as_str(), 410;
+        "full", "/journals", "/journals", 200;
+        "full", "/journals/{id}", "/journals/6", 200;
+        "full", "/journals/changes", "/journals/changes?updated_since=2000-01-01", 200;
+        "full", "/reference/therapy-areas", "/reference/therapy-areas", 200;
+        "full", "/reference/tags", "/reference/tags?dataset=conferences", 200;
+        "full", "/reference/tags", "/reference/tags", 400;
+        "full", "/reference/organizations", "/reference/organizations?dataset=journals", 200;
+        "full", "/exports/{dataset}", "/exports/x", 400;
+        "", "/status", "/status", 200;
     ];
     for (key, pattern, target, status) in cases {
         let answer = world.get(key, &format!("/v1{target}")).expect(status);

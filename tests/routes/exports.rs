@@ -113,93 +113,48 @@ fn csv_cells_are_formatted_and_quoted() {
     let world = World::small();
     let conferences = csv_rows(&world.get("full", "/v1/exports/conferences?format=csv"));
     let journals = csv_rows(&world.get("full", "/v1/exports/journals?format=csv"));
-    let cases = [
-        (&conferences, "1", "therapy_areas", "Hematology; Oncology"),
-        (
-            &conferences,
-            "1",
-            "organizations",
-            "American Society of Clinical Oncology",
-        ),
-        (
-            &conferences,
-            "1",
-            "tags",
-            "topic-area: Lung: small cell; audience: Nurses; attendee-geography: Global",
-        ),
-        (&conferences, "1", "formats_oral", "TRUE"),
-        (&conferences, "1", "formats_e_poster", "FALSE"),
-        (&conferences, "1", "formats_encore", ""),
-        (&conferences, "1", "start_date", "2026-05-29"),
-        (&conferences, "1", "year", "2026"),
-        (&conferences, "1", "start_date_status", "confirmed"),
-        (
-            &conferences,
-            "4",
-            "organizations",
-            "Société Française de Cardiologie; american heart association",
-        ),
-        (&conferences, "22", "year", ""),
-        (&conferences, "22", "therapy_areas", ""),
-        (&conferences, "22", "start_date_status", "not_found"),
-        (
-            &conferences,
-            "14",
-            "name",
-            "'=HYPERLINK(\"http://x.example\")",
-        ),
-        (&conferences, "14", "abbv", "''=already guarded"),
-        (&conferences, "14", "city", "'+1 City"),
-        (&conferences, "14", "venue", "'-minus, then \"quotes\""),
-        (&conferences, "14", "url", "'@handle"),
-        (
-            &conferences,
-            "14",
-            "organizations",
-            "'=SUM(A1:A9) Institute",
-        ),
-        (&conferences, "14", "tags", "'@home: Remote"),
-        (&conferences, "15", "name", "The \"Great\", long\r\nmeeting"),
-        (&conferences, "15", "city", "'Iraq"),
-        (&conferences, "15", "venue", "Hall\n7"),
-        (&conferences, "15", "organizations", "The \"Quoted\", Press"),
-        (&conferences, "23", "name", "e\u{301}tude 100%_sure"),
-        (&conferences, "23", "country", "Spain "),
-        (&conferences, "24", "name", "'\tTabbed"),
-        (&conferences, "21", "name", "각막 학회"),
-        (
-            &journals,
-            "1",
-            "timelines_online_submit_to_accept_min_weeks",
-            "6.0",
-        ),
-        (
-            &journals,
-            "1",
-            "timelines_online_submit_to_accept_max_weeks",
-            "10.5",
-        ),
-        (
-            &journals,
-            "1",
-            "timelines_accept_to_online_min_weeks",
-            "0.0",
-        ),
-        (&journals, "1", "timelines_accept_to_online_max_weeks", ""),
-        (&journals, "1", "impact_factor", "42.1"),
-        (&journals, "1", "publishing_access", "hybrid"),
-        (&journals, "5", "name", "'-aminobutyric Acid Letters"),
-        (&journals, "5", "publisher", "''+x"),
-        (&journals, "6", "impact_factor", "0.0"),
-        (&journals, "6", "citescore", "0.0000001"),
-        (&journals, "6", "sjr", "1000000000000000000000.0"),
-        (&journals, "6", "h_index", "9007199254740991"),
-        (
-            &journals,
-            "8",
-            "organizations",
-            "The \"Quoted\", Press; Łódź Medical University",
-        ),
+    let cases = cases![
+        &conferences, "1", "therapy_areas", "Hematology; Oncology";
+        &conferences, "1", "organizations", "American Society of Clinical Oncology";
+        &conferences, "1", "tags", "topic-area: Lung: small cell; audience: Nurses; attendee-geography: Global";
+        &conferences, "1", "formats_oral", "TRUE";
+        &conferences, "1", "formats_e_poster", "FALSE";
+        &conferences, "1", "formats_encore", "";
+        &conferences, "1", "start_date", "2026-05-29";
+        &conferences, "1", "year", "2026";
+        &conferences, "1", "start_date_status", "confirmed";
+        &conferences, "4", "organizations", "Société Française de Cardiologie; american heart association";
+        &conferences, "22", "year", "";
+        &conferences, "22", "therapy_areas", "";
+        &conferences, "22", "start_date_status", "not_found";
+        &conferences, "14", "name", "'=HYPERLINK(\"http://x.example\")";
+        &conferences, "14", "abbv", "''=already guarded";
+        &conferences, "14", "city", "'+1 City";
+        &conferences, "14", "venue", "'-minus, then \"quotes\"";
+        &conferences, "14", "url", "'@handle";
+        &conferences, "14", "organizations", "'=SUM(A1:A9) Institute";
+        &conferences, "14", "tags", "'@home: Remote";
+        &conferences, "15", "name", "The \"Great\", long\r\nmeeting";
+        &conferences, "15", "city", "'Iraq";
+        &conferences, "15", "venue", "Hall\n7";
+        &conferences, "15", "organizations", "The \"Quoted\", Press";
+        &conferences, "23", "name", "e\u{301}tude 100%_sure";
+        &conferences, "23", "country", "Spain ";
+        &conferences, "24", "name", "'\tTabbed";
+        &conferences, "21", "name", "각막 학회";
+        &journals, "1", "timelines_online_submit_to_accept_min_weeks", "6.0";
+        &journals, "1", "timelines_online_submit_to_accept_max_weeks", "10.5";
+        &journals, "1", "timelines_accept_to_online_min_weeks", "0.0";
+        &journals, "1", "timelines_accept_to_online_max_weeks", "";
+        &journals, "1", "impact_factor", "42.1";
+        &journals, "1", "publishing_access", "hybrid";
+        &journals, "5", "name", "'-aminobutyric Acid Letters";
+        &journals, "5", "publisher", "''+x";
+        &journals, "6", "impact_factor", "0.0";
+        &journals, "6", "citescore", "0.0000001";
+        &journals, "6", "sjr", "1000000000000000000000.0";
+        &journals, "6", "h_index", "9007199254740991";
+        &journals, "8", "organizations", "The \"Quoted\", Press; Łódź Medical University";
     ];
     for (table, id, column, expected) in cases {
         let at = table[0]
@@ -342,77 +297,22 @@ fn an_export_can_be_imported_again() {
 #[test]
 fn invalid_exports_are_refused() {
     let world = World::small();
-    let cases = [
-        (
-            "full",
-            "/v1/exports/foo",
-            "invalid_parameter",
-            "`dataset`: must be `conferences` or `journals`",
-        ),
-        (
-            "full",
-            "/v1/exports/Journals",
-            "invalid_parameter",
-            "`dataset`",
-        ),
-        (
-            "full",
-            "/v1/exports/conferences%2F",
-            "invalid_parameter",
-            "`dataset`",
-        ),
-        (
-            "full",
-            "/v1/exports/conferences?format=xml",
-            "invalid_parameter",
-            "`format`: must be `jsonl` or `csv`",
-        ),
-        (
-            "full",
-            "/v1/exports/conferences?format=CSV",
-            "invalid_parameter",
-            "`format`",
-        ),
-        (
-            "full",
-            "/v1/exports/conferences?format=",
-            "invalid_parameter",
-            "`format`: is empty",
-        ),
-        (
-            "full",
-            "/v1/exports/conferences?format=csv&format=csv",
-            "invalid_parameter",
-            "more than once",
-        ),
-        (
-            "full",
-            "/v1/exports/conferences?fromat=csv",
-            "unknown_parameter",
-            "Did you mean `format`?",
-        ),
-        (
-            "full",
-            "/v1/exports/conferences?limit=5",
-            "unknown_parameter",
-            "Allowed are: `format`.",
-        ),
-        (
-            "onco",
-            "/v1/exports/journals",
-            "dataset_not_licensed",
-            "`journals`",
-        ),
-        (
-            "papers",
-            "/v1/exports/conferences?format=csv",
-            "dataset_not_licensed",
-            "`conferences`",
-        ),
-        ("onco", "/v1/exports/foo", "invalid_parameter", "`dataset`"),
-        ("full", "/v1/exports", "not_found", ""),
-        ("full", "/v1/exports/", "not_found", ""),
-        ("full", "/v1/exports/conferences/", "not_found", ""),
+    let cases = cases![
+        "full", "/v1/exports/foo", "invalid_parameter", "`dataset`: must be `conferences` or `journals`";
+        "full", "/v1/exports/Journals", "invalid_parameter", "`dataset`";
+        "full", "/v1/exports/conferences%2F", "invalid_parameter", "`dataset`";
+        "full", "/v1/exports/conferences?format=xml", "invalid_parameter", "`format`: must be `jsonl` or `csv`";
+        "full", "/v1/exports/conferences?format=CSV", "invalid_parameter", "`format`";
+        "full", "/v1/exports/conferences?format=", "invalid_parameter", "`format`: is empty";
+        "full", "/v1/exports/conferences?format=csv&format=csv", "invalid_parameter", "more than once";
+        "full", "/v1/exports/conferences?fromat=csv", "unknown_parameter", "Did you mean `format`?";
+        "full", "/v1/exports/conferences?limit=5", "unknown_parameter", "Allowed are: `format`.";
+        "onco", "/v1/exports/journals", "dataset_not_licensed", "`journals`";
+        "papers", "/v1/exports/conferences?format=csv", "dataset_not_licensed", "`conferences`";
+        "onco", "/v1/exports/foo", "invalid_parameter", "`dataset`";
+        "full", "/v1/exports", "not_found", "";
+        "full", "/v1/exports/", "not_found", "";
+        "full", "/v1/exports/conferences/", "not_found", "";
     ];
     for (key, path, code, piece) in cases {
         world.get(key, path).expect_problem(code, piece);
@@ -440,15 +340,9 @@ fn a_range_request_gets_its_part_of_the_file() {
                 assert_eq!(answer.body, whole.body[part.clone()], "{path} {range}");
                 let expected = format!("bytes {}-{}/{all}", part.start, part.end - 1);
                 assert_eq!(answer.header("content-range"), Some(expected.as_str()));
-                for header in [
-                    "etag",
-                    "x-sync-token",
-                    "x-record-count",
-                    "repr-digest",
-                    "x-records-digest",
-                    "content-type",
-                    "content-encoding",
-                    "content-disposition",
+                for header in words![
+                    "etag" "x-sync-token" "x-record-count" "repr-digest" "x-records-digest" "content-type"
+                    "content-encoding" "content-disposition"
                 ] {
                     assert_eq!(
                         answer.header(header),
@@ -471,13 +365,9 @@ fn a_range_request_gets_its_part_of_the_file() {
             &format!("{all} bytes of the file with this `ETag`"),
         );
         // Another file may have the same length.
-        for header in [
-            "etag",
-            "x-sync-token",
-            "x-record-count",
-            "repr-digest",
-            "x-records-digest",
-        ] {
+        for header in
+            words!["etag" "x-sync-token" "x-record-count" "repr-digest" "x-records-digest"]
+        {
             assert_eq!(
                 answer.header(header),
                 whole.header(header),

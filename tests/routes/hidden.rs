@@ -5,71 +5,29 @@ use serde_json::json;
 use crate::harness::{Answer, World, conference, patch, removal};
 
 /// Requests of the license `onco`. `{token}` and `{cursor}` are from before the two databases differ.
-const REQUESTS: [&str; 64] = [
-    "conferences",
-    "conferences?limit=1",
-    "conferences?limit=14",
-    "conferences?limit=15",
-    "conferences?limit=16",
-    "conferences?limit=500",
-    "conferences?cursor={cursor}",
-    "conferences?cursor={cursor}&limit=1",
-    "conferences?year=2026",
-    "conferences?year=2026&limit=2",
-    "conferences?year=2025",
-    "conferences?year=1999",
-    "conferences?country=Germany",
-    "conferences?country=Germany&limit=1",
-    "conferences?country=United+States",
-    "conferences?country=Atlantis",
-    "conferences?therapy_area=Cardiology",
-    "conferences?therapy_area=Oncology&limit=5",
-    "conferences?therapy_area=Hidden+Area",
-    "conferences?start_date_from=2026-06-01",
-    "conferences?start_date_to=2026-06-01&limit=3",
-    "conferences?q=congress",
-    "conferences?q=congress&limit=1",
-    "conferences?q=hidden",
-    "conferences?q=annual",
-    "conferences?updated_since=2000-01-01",
-    "conferences?updated_since=2000-01-01&limit=4",
-    "conferences?updated_since=2999-01-01",
-    "conferences?limit=0",
-    "conferences?cursor=x",
-    "conferences/1",
-    "conferences/2",
-    "conferences/4",
-    "conferences/5",
-    "conferences/12",
-    "conferences/21",
-    "conferences/700",
-    "conferences/701",
-    "conferences/9007199254740991",
-    "conferences/changes",
-    "conferences/changes?limit=1",
-    "conferences/changes?since={token}",
-    "conferences/changes?since={token}&limit=1",
-    "conferences/changes?since={middle}",
-    "conferences/changes?since={middle}&limit=2",
-    "conferences/changes?since={token}&wait=60",
-    "conferences/changes?since={middle}&limit=2&resync=diff",
-    "conferences/changes?updated_since=2000-01-01",
-    "conferences/changes?updated_since=2000-01-01&limit=3",
-    "conferences/changes?updated_since=2000-01-01&limit=15",
-    "conferences/changes?updated_since=2999-01-01",
-    "conferences/changes?since=x",
-    "exports/conferences",
-    "exports/conferences?format=csv",
-    "exports/journals",
-    "reference/therapy-areas",
-    "reference/tags?dataset=conferences",
-    "reference/tags?dataset=conferences&type=audience",
-    "reference/tags?dataset=conferences&type=hidden-type",
-    "reference/organizations?dataset=conferences",
-    "reference/organizations?dataset=journals",
-    "journals",
-    "journals/1",
-    "journals/changes",
+const REQUESTS: [&str; 64] = words![
+    "conferences" "conferences?limit=1" "conferences?limit=14" "conferences?limit=15" "conferences?limit=16"
+    "conferences?limit=500" "conferences?cursor={cursor}" "conferences?cursor={cursor}&limit=1"
+    "conferences?year=2026" "conferences?year=2026&limit=2" "conferences?year=2025" "conferences?year=1999"
+    "conferences?country=Germany" "conferences?country=Germany&limit=1" "conferences?country=United+States"
+    "conferences?country=Atlantis" "conferences?therapy_area=Cardiology"
+    "conferences?therapy_area=Oncology&limit=5" "conferences?therapy_area=Hidden+Area"
+    "conferences?start_date_from=2026-06-01" "conferences?start_date_to=2026-06-01&limit=3"
+    "conferences?q=congress" "conferences?q=congress&limit=1" "conferences?q=hidden" "conferences?q=annual"
+    "conferences?updated_since=2000-01-01" "conferences?updated_since=2000-01-01&limit=4"
+    "conferences?updated_since=2999-01-01" "conferences?limit=0" "conferences?cursor=x" "conferences/1"
+    "conferences/2" "conferences/4" "conferences/5" "conferences/12" "conferences/21" "conferences/700"
+    "conferences/701" "conferences/9007199254740991" "conferences/changes" "conferences/changes?limit=1"
+    "conferences/changes?since={token}" "conferences/changes?since={token}&limit=1"
+    "conferences/changes?since={middle}" "conferences/changes?since={middle}&limit=2"
+    "conferences/changes?since={token}&wait=60" "conferences/changes?since={middle}&limit=2&resync=diff"
+    "conferences/changes?updated_since=2000-01-01" "conferences/changes?updated_since=2000-01-01&limit=3"
+    "conferences/changes?updated_since=2000-01-01&limit=15" "conferences/changes?updated_since=2999-01-01"
+    "conferences/changes?since=x" "exports/conferences" "exports/conferences?format=csv" "exports/journals"
+    "reference/therapy-areas" "reference/tags?dataset=conferences"
+    "reference/tags?dataset=conferences&type=audience" "reference/tags?dataset=conferences&type=hidden-type"
+    "reference/organizations?dataset=conferences" "reference/organizations?dataset=journals" "journals"
+    "journals/1" "journals/changes"
 ];
 
 /// Tokens and a cursor of the license, for further requests.
@@ -136,28 +94,12 @@ fn hidden_changes(world: &World) {
         removal(5),
         removal(21),
     ]);
-    world.import(&[
-        (
-            "organizations",
-            &[json!({"id": 50, "name": "Hidden Organization"}).to_string()],
-        ),
-        (
-            "tags",
-            &[
-                json!({"id": 50, "type": "hidden-type", "name": "Hidden"}).to_string(),
-                patch(8, json!({"category": "hidden"})),
-            ],
-        ),
-        (
-            "conferences",
-            &[
-                patch(
-                    700,
-                    json!({"organizations": [50, 1, 2], "tags": [50, 1, 3, 5]}),
-                ),
-                patch(9, json!({"tags": [4]})),
-            ],
-        ),
+    world.import(&cases![
+        "organizations", &[json!({"id": 50, "name": "Hidden Organization"}).to_string()];
+        "tags",
+            &[json!({"id": 50, "type": "hidden-type", "name": "Hidden"}).to_string(), patch(8, json!({"category": "hidden"}))];
+        "conferences",
+            &[patch(700, json!({"organizations": [50, 1, 2], "tags": [50, 1, 3, 5]})), patch(9, json!({"tags": [4]}))];
     ]);
     world.import(&[(
         "organizations",

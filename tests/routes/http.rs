@@ -9,16 +9,9 @@ use crate::harness::{Answer, World, conference, gunzip, patch};
 fn every_operation_is_a_get() {
     let world = World::small();
     let key = world.key("full").text;
-    let paths = [
-        "/v1/conferences",
-        "/v1/conferences/1",
-        "/v1/journals/changes",
-        "/v1/exports/journals",
-        "/v1/status",
-        "/v1/reference/tags",
-        "/docs",
-        "/openapi.json",
-        "/docs/errors/not_found",
+    let paths = words![
+        "/v1/conferences" "/v1/conferences/1" "/v1/journals/changes" "/v1/exports/journals" "/v1/status"
+        "/v1/reference/tags" "/docs" "/openapi.json" "/docs/errors/not_found"
     ];
     for path in paths {
         for method in [
@@ -111,11 +104,9 @@ fn a_target_has_at_most_4096_bytes() {
 #[test]
 fn if_none_match_gets_304_for_an_equal_tag() {
     let world = World::small();
-    for path in [
-        "/v1/conferences?limit=3",
-        "/v1/journals/1",
-        "/v1/reference/tags?dataset=journals",
-    ] {
+    for path in
+        words!["/v1/conferences?limit=3" "/v1/journals/1" "/v1/reference/tags?dataset=journals"]
+    {
         let etag = world.get("full", path).etag();
         let cases: Vec<(Vec<String>, u16)> = vec![
             (vec![etag.clone()], 304),
@@ -137,12 +128,7 @@ fn if_none_match_gets_304_for_an_equal_tag() {
 #[test]
 fn answers_without_a_tag_ignore_conditions() {
     let world = World::small();
-    let paths = [
-        "/v1/status",
-        "/v1/conferences/changes",
-        "/openapi.json",
-        "/docs",
-    ];
+    let paths = words!["/v1/status" "/v1/conferences/changes" "/openapi.json" "/docs"];
     for path in paths {
         // The central check notices if the answer has the caller's request id.
         let headers = [
@@ -169,11 +155,9 @@ fn answers_without_a_tag_ignore_conditions() {
 #[test]
 fn gzip_is_negotiated() {
     let world = World::small();
-    let large = [
-        "/v1/conferences",
-        "/v1/journals",
-        "/v1/conferences/changes?updated_since=2000-01-01",
-        "/v1/conferences?year=2026&limit=9",
+    let large = words![
+        "/v1/conferences" "/v1/journals" "/v1/conferences/changes?updated_since=2000-01-01"
+        "/v1/conferences?year=2026&limit=9"
     ];
     let accepted = [
         ("gzip", true),
@@ -216,11 +200,8 @@ fn gzip_is_negotiated() {
         }
     }
     // Small answers are not compressed, and neither are problems.
-    for path in [
-        "/v1/status",
-        "/v1/conferences?year=1999",
-        "/v1/conferences?limit=0",
-        "/v1/conferences/changes",
+    for path in words![
+        "/v1/status" "/v1/conferences?year=1999" "/v1/conferences?limit=0" "/v1/conferences/changes"
     ] {
         let answer = world.get_with("full", path, &[("accept-encoding", "gzip")]);
         assert_eq!(answer.header("content-encoding"), None, "{path}");
@@ -230,47 +211,20 @@ fn gzip_is_negotiated() {
 #[test]
 fn etags_are_equal_exactly_if_contents_are() {
     let world = World::small();
-    let paths = [
-        "conferences",
-        "conferences?limit=500",
-        "conferences?limit=25",
-        "conferences?limit=24",
-        "conferences?limit=1",
-        "conferences?limit=2",
-        "conferences?updated_since=2000-01-01",
-        "conferences?updated_since=2000-01-01&limit=2",
-        "conferences?updated_since=2000-01-01T00:00:00Z&limit=2",
-        "conferences?updated_since=2000-01-01T01:00:00%2B01:00&limit=2",
-        "conferences?year=2025",
-        "conferences?year=2025&limit=1",
-        "conferences?country=Germany&limit=1",
-        "conferences?q=congress+2025",
-        "conferences?q=%63ongress%202025&limit=1",
-        "conferences?q=esmo&limit=1",
-        "conferences?q=ESMO&limit=1",
-        "conferences?year=2100",
-        "conferences?start_date_from=2100-12-31",
-        "conferences?year=1999",
-        "conferences?country=Nowhere",
-        "conferences/1",
-        "conferences/2",
-        "conferences/17",
-        "conferences/%31%37",
-        "journals",
-        "journals?limit=12",
-        "journals?q=nothing+at+all",
-        "journals?q=jco",
-        "journals?q=JCO",
-        "journals/1",
-        "journals/10",
-        "reference/therapy-areas",
-        "reference/tags?dataset=conferences",
-        "reference/tags?dataset=journals",
-        "reference/tags?dataset=journals&type=audience",
-        "reference/tags?type=none&dataset=journals",
-        "reference/tags?type=none&dataset=conferences",
-        "reference/organizations?dataset=conferences",
-        "reference/organizations?dataset=journals",
+    let paths = words![
+        "conferences" "conferences?limit=500" "conferences?limit=25" "conferences?limit=24"
+        "conferences?limit=1" "conferences?limit=2" "conferences?updated_since=2000-01-01"
+        "conferences?updated_since=2000-01-01&limit=2" "conferences?updated_since=2000-01-01T00:00:00Z&limit=2"
+        "conferences?updated_since=2000-01-01T01:00:00%2B01:00&limit=2" "conferences?year=2025"
+        "conferences?year=2025&limit=1" "conferences?country=Germany&limit=1" "conferences?q=congress+2025"
+        "conferences?q=%63ongress%202025&limit=1" "conferences?q=esmo&limit=1" "conferences?q=ESMO&limit=1"
+        "conferences?year=2100" "conferences?start_date_from=2100-12-31" "conferences?year=1999"
+        "conferences?country=Nowhere" "conferences/1" "conferences/2" "conferences/17" "conferences/%31%37"
+        "journals" "journals?limit=12" "journals?q=nothing+at+all" "journals?q=jco" "journals?q=JCO"
+        "journals/1" "journals/10" "reference/therapy-areas" "reference/tags?dataset=conferences"
+        "reference/tags?dataset=journals" "reference/tags?dataset=journals&type=audience"
+        "reference/tags?type=none&dataset=journals" "reference/tags?type=none&dataset=conferences"
+        "reference/organizations?dataset=conferences" "reference/organizations?dataset=journals"
     ];
     let mut answers: Vec<(&str, Answer)> = Vec::new();
     for key in ["full", "onco", "papers", "spain"] {
@@ -314,53 +268,26 @@ fn a_tag_covers_the_meaning_of_a_cursor() {
 #[test]
 fn an_etag_changes_only_with_the_content_of_the_answer() {
     let world = World::small();
-    let paths = [
-        "conferences?limit=3",
-        "conferences/1",
-        "conferences?year=2026",
-        "reference/therapy-areas",
-        "reference/tags?dataset=conferences",
-        "journals",
+    let paths = words![
+        "conferences?limit=3" "conferences/1" "conferences?year=2026" "reference/therapy-areas"
+        "reference/tags?dataset=conferences" "journals"
     ];
     let tags = || paths.map(|path| world.get("full", &format!("/v1/{path}")).etag());
     // A change, and which of the paths above it affects.
     type Change = fn(&World);
-    let cases: [(&str, Change, [bool; 6]); 7] = [
-        (
-            "a key",
-            |world| drop(world.new_key("k", "full", Default::default())),
-            [false; 6],
-        ),
-        (
-            "a rate limit",
-            |world| world.set_rate_limit("full", 1_000),
-            [false; 6],
-        ),
-        (
-            "the last record of the first page",
-            |world| world.conferences(&[patch(3, json!({"venue": "V"}))]),
-            [true, false, false, false, false, false],
-        ),
-        (
-            "a record that both pages show",
-            |world| world.conferences(&[patch(1, json!({"venue": "V"}))]),
-            [true, true, true, false, false, false],
-        ),
-        (
-            "a new record at the end",
-            |world| world.conferences(&[conference(40, json!({"year": 2026}))]),
-            [false, false, true, false, false, false],
-        ),
-        (
-            "an area",
-            |world| world.conferences(&[patch(40, json!({"therapy_areas": ["New"]}))]),
-            [false, false, true, true, false, false],
-        ),
-        (
-            "a tag of a category",
-            |world| world.import(&[("tags", &[patch(7, json!({"category": "C"}))])]),
-            [false, false, true, false, true, false],
-        ),
+    let cases: [(&str, Change, [bool; 6]); 7] = cases![
+        "a key", |world| drop(world.new_key("k", "full", Default::default())), [false; 6];
+        "a rate limit", |world| world.set_rate_limit("full", 1_000), [false; 6];
+        "the last record of the first page", |world| world.conferences(&[patch(3, json!({"venue": "V"}))]),
+            [true, false, false, false, false, false];
+        "a record that both pages show", |world| world.conferences(&[patch(1, json!({"venue": "V"}))]),
+            [true, true, true, false, false, false];
+        "a new record at the end", |world| world.conferences(&[conference(40, json!({"year": 2026}))]),
+            [false, false, true, false, false, false];
+        "an area", |world| world.conferences(&[patch(40, json!({"therapy_areas": ["New"]}))]),
+            [false, false, true, true, false, false];
+        "a tag of a category", |world| world.import(&[("tags", &[patch(7, json!({"category": "C"}))])]),
+            [false, false, true, false, true, false];
     ];
     for (what, change, expected) in cases {
         let before = tags();

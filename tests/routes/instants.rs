@@ -109,23 +109,14 @@ fn pages_that_are_exactly_full_end() {
         ids = 1..count;
         world.conferences(&lines);
         let count = usize::try_from(count).unwrap();
-        for (path, limit) in [
-            ("/v1/conferences?".to_owned(), 100),
-            ("/v1/conferences?limit=1&".to_owned(), 1),
-            (
-                format!("/v1/conferences?limit={}&", count.min(500)),
-                count.min(500),
-            ),
-            ("/v1/conferences?limit=500&".to_owned(), 500),
-            (format!("/v1/conferences/changes?since={start}&"), 500),
-            (
-                format!("/v1/conferences/changes?limit={count}&since={start}&"),
-                count,
-            ),
-            (
-                format!("/v1/conferences/changes?limit={}&since={start}&", count + 1),
-                count + 1,
-            ),
+        for (path, limit) in cases![
+            "/v1/conferences?".to_owned(), 100;
+            "/v1/conferences?limit=1&".to_owned(), 1;
+            format!("/v1/conferences?limit={}&", count.min(500)), count.min(500);
+            "/v1/conferences?limit=500&".to_owned(), 500;
+            format!("/v1/conferences/changes?since={start}&"), 500;
+            format!("/v1/conferences/changes?limit={count}&since={start}&"), count;
+            format!("/v1/conferences/changes?limit={}&since={start}&", count + 1), count + 1;
         ] {
             let page = world.get("full", path.trim_end_matches('&')).expect(200);
             assert_eq!(page.items().len(), count.min(limit), "{path} of {count}");

@@ -10,23 +10,15 @@ use crate::harness::{World, conference, patch, removal};
 /// More than a filter tests at once.
 const RECORDS: u64 = 600;
 
-const PATHS: [&str; 16] = [
-    "conferences/changes?updated_since=2000-01-01",
-    "conferences/changes?updated_since=2000-01-01&limit=1",
-    "conferences/changes?updated_since=2000-01-01&limit=9",
-    "conferences/changes?updated_since=2000-01-01&limit=1000",
-    "conferences",
-    "conferences?limit=500",
-    "conferences?limit=3",
-    "conferences?year=2026",
-    "conferences?country=France&year=2025",
-    "conferences?q=conference%2011",
-    "conferences?q=number&limit=500",
-    "conferences?therapy_area=Oncology&updated_since=2000-01-01",
-    "conferences?start_date_from=2025-06-01&start_date_to=2026-03-01",
-    "exports/conferences",
-    "exports/conferences?format=csv",
-    "reference/therapy-areas",
+const PATHS: [&str; 16] = words![
+    "conferences/changes?updated_since=2000-01-01" "conferences/changes?updated_since=2000-01-01&limit=1"
+    "conferences/changes?updated_since=2000-01-01&limit=9"
+    "conferences/changes?updated_since=2000-01-01&limit=1000" "conferences" "conferences?limit=500"
+    "conferences?limit=3" "conferences?year=2026" "conferences?country=France&year=2025"
+    "conferences?q=conference%2011" "conferences?q=number&limit=500"
+    "conferences?therapy_area=Oncology&updated_since=2000-01-01"
+    "conferences?start_date_from=2025-06-01&start_date_to=2026-03-01" "exports/conferences"
+    "exports/conferences?format=csv" "reference/therapy-areas"
 ];
 
 fn numbered(id: u64) -> String {

@@ -11,12 +11,10 @@ use crate::harness::{World, patch};
 
 /// Requests whose answers are built on a thread of their own. Other answers take so little time that two callers may
 /// build one each.
-const TARGETS: [&str; 5] = [
-    "/v1/conferences?updated_since=2000-01-01",
-    "/v1/conferences/changes?updated_since=2000-01-01",
-    "/v1/exports/conferences",
-    "/v1/exports/conferences?format=csv",
-    "/v1/journals/changes?updated_since=2000-01-01",
+const TARGETS: [&str; 5] = words![
+    "/v1/conferences?updated_since=2000-01-01" "/v1/conferences/changes?updated_since=2000-01-01"
+    "/v1/exports/conferences" "/v1/exports/conferences?format=csv"
+    "/v1/journals/changes?updated_since=2000-01-01"
 ];
 
 type Asker<'w> = Pin<Box<dyn Future<Output = Response> + 'w>>;
@@ -100,11 +98,8 @@ fn an_answer_whose_first_caller_leaves_is_built_for_the_next() {
 #[test]
 fn a_request_after_a_commit_gets_no_older_answer() {
     let world = World::small();
-    let targets = [
-        "/v1/conferences",
-        "/v1/conferences/2",
-        "/v1/conferences?q=on&limit=500",
-        "/v1/exports/conferences",
+    let targets = words![
+        "/v1/conferences" "/v1/conferences/2" "/v1/conferences?q=on&limit=500" "/v1/exports/conferences"
     ];
     for (version, target) in (1..).zip(targets) {
         let asker = || -> Asker<'_> { Box::pin(world.ask_at_once("full", target, "identity")) };

@@ -44,169 +44,41 @@ fn a_request_with_two_faults_gets_the_error_of_the_first_check() {
         body,
     };
     // `papers` has used up its window and its license has only journals. That of `onco` has only conferences.
-    let cases = [
-        (
-            "body before route",
-            with("GET", "/v1/nowhere", "", true),
-            "invalid_request",
-        ),
-        (
-            "body before key",
-            with("GET", "/v1/conferences", "", true),
-            "invalid_request",
-        ),
-        (
-            "body before parameters",
-            with("HEAD", "/v1/conferences?x=1", "full", true),
-            "invalid_request",
-        ),
-        (
-            "route before method",
-            with("POST", "/v1/nowhere", "full", false),
-            "not_found",
-        ),
-        (
-            "route before method, with a body",
-            with("POST", "/v1/nowhere", "full", true),
-            "not_found",
-        ),
-        ("route before key", get("/v1/nowhere", ""), "not_found"),
-        (
-            "route before key",
-            get("/v1/conferences/x", ""),
-            "not_found",
-        ),
-        (
-            "method before key",
-            with("DELETE", "/v1/conferences/1", "", false),
-            "method_not_allowed",
-        ),
-        (
-            "method before key, with a body",
-            with("POST", "/v1/conferences", "", true),
-            "method_not_allowed",
-        ),
-        (
-            "method before parameters",
-            with("PUT", "/v1/status?x=1", "", false),
-            "method_not_allowed",
-        ),
-        (
-            "key before address",
-            get("/v1/journals", "gone"),
-            "revoked_api_key",
-        ),
-        (
-            "key before parameters",
-            get("/v1/journals?limit=0", ""),
-            "missing_api_key",
-        ),
-        (
-            "key before dataset",
-            get("/v1/exports/foo", ""),
-            "missing_api_key",
-        ),
-        (
-            "key before record",
-            get("/v1/conferences/999", "gone"),
-            "revoked_api_key",
-        ),
-        (
-            "address before dataset",
-            get("/v1/conferences", "elsewhere"),
-            "ip_not_allowed",
-        ),
-        (
-            "address before parameters",
-            get("/v1/journals?limit=0", "elsewhere"),
-            "ip_not_allowed",
-        ),
-        (
-            "rate before dataset",
-            get("/v1/conferences", "papers"),
-            "rate_limited",
-        ),
-        (
-            "rate before parameters",
-            get("/v1/journals?limit=0", "papers"),
-            "rate_limited",
-        ),
-        (
-            "rate before record",
-            get("/v1/journals/999", "papers"),
-            "rate_limited",
-        ),
-        (
-            "dataset before parameters",
-            get("/v1/journals?limit=0", "onco"),
-            "dataset_not_licensed",
-        ),
-        (
-            "dataset before unknown parameters",
-            get("/v1/journals?x=1", "onco"),
-            "dataset_not_licensed",
-        ),
-        (
-            "dataset before token",
-            get("/v1/journals/changes?since=x", "onco"),
-            "dataset_not_licensed",
-        ),
-        (
-            "dataset before token",
-            get(&resync_journals, "onco"),
-            "dataset_not_licensed",
-        ),
-        (
-            "dataset before record",
-            get("/v1/journals/999", "onco"),
-            "dataset_not_licensed",
-        ),
-        (
-            "dataset before format",
-            get("/v1/exports/journals?format=x", "onco"),
-            "dataset_not_licensed",
-        ),
-        (
-            "dataset before unknown",
-            get("/v1/reference/tags?dataset=journals&x=1", "onco"),
-            "dataset_not_licensed",
-        ),
-        (
-            "dataset before type",
-            get("/v1/reference/tags?dataset=journals&type=", "onco"),
-            "dataset_not_licensed",
-        ),
-        (
-            "parameters before token",
-            get(&resync_limit, "onco"),
-            "invalid_parameter",
-        ),
-        (
-            "parameters before token",
-            get(&resync_unknown, "onco"),
-            "unknown_parameter",
-        ),
-        (
-            "parameters before token",
-            get("/v1/conferences/changes?since=x&limit=0", "onco"),
-            "invalid_parameter",
-        ),
-        (
-            "parameters before cursor",
-            get("/v1/conferences?cursor=x&limit=0", "onco"),
-            "invalid_parameter",
-        ),
-        (
-            "parameters before cursor",
-            get("/v1/conferences?cursor=x&q=a", "onco"),
-            "invalid_parameter",
-        ),
-        (
-            "parameters before record",
-            get("/v1/conferences/999?x=1", "onco"),
-            "unknown_parameter",
-        ),
-        ("token", get(&resync, "onco"), "resync_required"),
+    let cases = cases![
+        "body before route", with("GET", "/v1/nowhere", "", true), "invalid_request";
+        "body before key", with("GET", "/v1/conferences", "", true), "invalid_request";
+        "body before parameters", with("HEAD", "/v1/conferences?x=1", "full", true), "invalid_request";
+        "route before method", with("POST", "/v1/nowhere", "full", false), "not_found";
+        "route before method, with a body", with("POST", "/v1/nowhere", "full", true), "not_found";
+        "route before key", get("/v1/nowhere", ""), "not_found";
+        "route before key", get("/v1/conferences/x", ""), "not_found";
+        "method before key", with("DELETE", "/v1/conferences/1", "", false), "method_not_allowed";
+        "method before key, with a body", with("POST", "/v1/conferences", "", true), "method_not_allowed";
+        "method before parameters", with("PUT", "/v1/status?x=1", "", false), "method_not_allowed";
+        "key before address", get("/v1/journals", "gone"), "revoked_api_key";
+        "key before parameters", get("/v1/journals?limit=0", ""), "missing_api_key";
+        "key before dataset", get("/v1/exports/foo", ""), "missing_api_key";
+        "key before record", get("/v1/conferences/999", "gone"), "revoked_api_key";
+        "address before dataset", get("/v1/conferences", "elsewhere"), "ip_not_allowed";
+        "address before parameters", get("/v1/journals?limit=0", "elsewhere"), "ip_not_allowed";
+        "rate before dataset", get("/v1/conferences", "papers"), "rate_limited";
+        "rate before parameters", get("/v1/journals?limit=0", "papers"), "rate_limited";
+        "rate before record", get("/v1/journals/999", "papers"), "rate_limited";
+        "dataset before parameters", get("/v1/journals?limit=0", "onco"), "dataset_not_licensed";
+        "dataset before unknown parameters", get("/v1/journals?x=1", "onco"), "dataset_not_licensed";
+        "dataset before token", get("/v1/journals/changes?since=x", "onco"), "dataset_not_licensed";
+        "dataset before token", get(&resync_journals, "onco"), "dataset_not_licensed";
+        "dataset before record", get("/v1/journals/999", "onco"), "dataset_not_licensed";
+        "dataset before format", get("/v1/exports/journals?format=x", "onco"), "dataset_not_licensed";
+        "dataset before unknown", get("/v1/reference/tags?dataset=journals&x=1", "onco"), "dataset_not_licensed";
+        "dataset before type", get("/v1/reference/tags?dataset=journals&type=", "onco"), "dataset_not_licensed";
+        "parameters before token", get(&resync_limit, "onco"), "invalid_parameter";
+        "parameters before token", get(&resync_unknown, "onco"), "unknown_parameter";
+        "parameters before token", get("/v1/conferences/changes?since=x&limit=0", "onco"), "invalid_parameter";
+        "parameters before cursor", get("/v1/conferences?cursor=x&limit=0", "onco"), "invalid_parameter";
+        "parameters before cursor", get("/v1/conferences?cursor=x&q=a", "onco"), "invalid_parameter";
+        "parameters before record", get("/v1/conferences/999?x=1", "onco"), "unknown_parameter";
+        "token", get(&resync, "onco"), "resync_required";
     ];
     for (
         what,

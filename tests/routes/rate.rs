@@ -20,25 +20,19 @@ fn a_keys_window_lasts_a_minute_from_its_first_request() {
     let world = World::small();
     world.set_rate_limit("full", 3);
     world.new_key("second", "full", KeySettings::default());
-    let cases = [
+    let cases = cases![
         // key, second, path, status, window
-        ("full", 10, PATH, 200, (3, 2, 60)),
-        ("full", 15, "/v1/conferences/999", 404, (3, 1, 55)),
-        ("second", 15, PATH, 200, (3, 2, 60)),
-        ("full", 20, "/v1/journals?limit=0", 400, (3, 0, 50)),
-        ("full", 25, PATH, 429, (3, 0, 45)),
-        ("full", 69, "/v1/exports/conferences", 429, (3, 0, 1)),
-        ("onco", 69, PATH, 200, (600, 599, 60)),
-        ("full", 70, "/v1/exports/conferences", 200, (3, 2, 60)),
-        (
-            "full",
-            80,
-            "/v1/conferences/changes?since=x",
-            400,
-            (3, 1, 50),
-        ),
-        ("second", 80, PATH, 200, (3, 2, 60)),
-        ("full", 500, PATH, 200, (3, 2, 60)),
+        "full", 10, PATH, 200, (3, 2, 60);
+        "full", 15, "/v1/conferences/999", 404, (3, 1, 55);
+        "second", 15, PATH, 200, (3, 2, 60);
+        "full", 20, "/v1/journals?limit=0", 400, (3, 0, 50);
+        "full", 25, PATH, 429, (3, 0, 45);
+        "full", 69, "/v1/exports/conferences", 429, (3, 0, 1);
+        "onco", 69, PATH, 200, (600, 599, 60);
+        "full", 70, "/v1/exports/conferences", 200, (3, 2, 60);
+        "full", 80, "/v1/conferences/changes?since=x", 400, (3, 1, 50);
+        "second", 80, PATH, 200, (3, 2, 60);
+        "full", 500, PATH, 200, (3, 2, 60);
     ];
     for (key, at_s, path, status, expected) in cases {
         world.at_s.set(at_s);

@@ -52,17 +52,10 @@ fn a_server_that_is_behind_polls_before_it_answers_410() {
 fn held_back_commits_are_in_no_answer() {
     let world = World::small();
     let delayed = world.second_server(DELAY);
-    let paths = [
-        "conferences",
-        "conferences/1",
-        "conferences?q=held",
-        "journals",
-        "reference/therapy-areas",
-        "conferences/changes",
-        "conferences/changes?updated_since=2000-01-01",
-        "exports/conferences",
-        "exports/journals?format=csv",
-        "reference/organizations?dataset=journals",
+    let paths = words![
+        "conferences" "conferences/1" "conferences?q=held" "journals" "reference/therapy-areas"
+        "conferences/changes" "conferences/changes?updated_since=2000-01-01" "exports/conferences"
+        "exports/journals?format=csv" "reference/organizations?dataset=journals"
     ];
     let bodies = || paths.map(|path| delayed.get("full", &format!("/v1/{path}")).expect(200).body);
     let records = || delayed.get("", "/v1/status").json()["datasets"].clone();
@@ -213,11 +206,7 @@ impl SnapshotSource for Failing {
 fn a_panic_is_an_internal_error_for_its_request_alone() {
     let world = World::small();
     let broken = world.with_source(Arc::new(Failing(world.shown(), Part::Shown)));
-    for path in [
-        "/v1/conferences",
-        "/v1/exports/journals",
-        "/v1/conferences/changes?since=x",
-    ] {
+    for path in words!["/v1/conferences" "/v1/exports/journals" "/v1/conferences/changes?since=x"] {
         let answer = broken.get("full", path).expect(500);
         answer.expect_problem("internal_error", "request id");
         assert!(!answer.text().contains("secret"), "{}", answer.text());
@@ -268,13 +257,9 @@ fn a_panic_of_a_poll_is_an_internal_error_too() {
 fn an_older_state_can_be_read_while_newer_feeds_are_in_memory() {
     let world = World::small();
     let older = world.with_source(Arc::new(Failing(world.shown(), Part::CatchUp)));
-    let paths = [
-        "conferences",
-        "conferences/2",
-        "conferences?q=congress",
-        "conferences/changes?updated_since=2000-01-01",
-        "exports/conferences",
-        "reference/therapy-areas",
+    let paths = words![
+        "conferences" "conferences/2" "conferences?q=congress" "conferences/changes?updated_since=2000-01-01"
+        "exports/conferences" "reference/therapy-areas"
     ];
     let bodies = |world: &World| paths.map(|path| world.get("full", &format!("/v1/{path}")).body);
     let before = bodies(&world);

@@ -4,21 +4,21 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
 
 use crate::bucket::BucketUrl;
 use crate::cli::common::{Common, open_log};
 use crate::cli::output::counted;
-use crate::model::printable::Printable;
+use crate::model::Printable;
 use crate::replicate::replica::audit::audit;
 use crate::store::check::{CheckReport, check, check_unwritable};
 use crate::store::{StoreError, Writer, panics};
 
 /// Arguments of `medfeed check`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct CheckArgs {
+pub struct CheckArgs {
     /// Check the bucket of `medfeed publish`, instead of --db: the chain of entries, every hash, and whether the oldest
     /// state plus all entries gives each later state and a sound database
     #[arg(long, value_name = "URL")]
@@ -28,7 +28,7 @@ pub(in crate::cli) struct CheckArgs {
     seal_key: Option<PathBuf>,
 }
 
-pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: &CheckArgs) -> Result<ExitCode> {
     if let Some(url) = &args.from {
         return check_bucket(url, common, args);
     }
@@ -69,7 +69,7 @@ pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<E
 }
 
 /// Checks a bucket.
-fn check_bucket(url: &BucketUrl, common: &Common, args: &CheckArgs) -> anyhow::Result<ExitCode> {
+fn check_bucket(url: &BucketUrl, common: &Common, args: &CheckArgs) -> Result<ExitCode> {
     let log = open_log(url, args.seal_key.as_deref())?;
     let folder =
         tempfile::tempdir().context("cannot create a temporary folder for the database")?;

@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::{Value, json};
 use strum::VariantNames;
@@ -19,14 +19,16 @@ use crate::cli::output::at;
 use crate::cli::sheets::WorkbookWriter;
 use crate::import::read::source::WORKBOOK_STEM;
 use crate::import::{FileFormat, RowKind, Source};
-use crate::model::reference::{ReferenceFields, Referenced};
-use crate::model::{ConferenceFields, Id, JournalFields, RecordFields, References, flat, json};
+use crate::model::{
+    ConferenceFields, Id, JournalFields, RecordFields, ReferenceFields, Referenced, References,
+    flat, json,
+};
 use crate::store::Snapshot;
 use crate::store::file::draft::{self, Draft};
 
 /// Arguments of `medfeed export`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ExportArgs {
+pub struct ExportArgs {
     /// The folder for the four files, or for the workbook medfeed.xlsx; it is created. Or the name of a workbook,
     /// ending .xlsx. The files get the permissions of the database file
     #[arg(value_name = "FOLDER_OR_FILE", value_parser = path_parser())]
@@ -41,9 +43,9 @@ pub(in crate::cli) struct ExportArgs {
 type WrittenFile = (PathBuf, u64);
 
 /// Passes the rows of a kind to a sink, and returns their number.
-type PushRows<'a> = dyn Fn(&mut RowSink<'_>) -> anyhow::Result<u64> + 'a;
+type PushRows<'a> = dyn Fn(&mut RowSink<'_>) -> Result<u64> + 'a;
 
-pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: ExportArgs) -> Result<ExitCode> {
     let reader = common.open_reader()?;
     let snapshot = reader.newest();
     let permissions = FilePermissions::of(&common.db).map_err(at(&common.db))?;
@@ -107,7 +109,7 @@ struct ExportTarget {
 }
 
 impl ExportTarget {
-    fn of(args: ExportArgs, permissions: FilePermissions) -> anyhow::Result<ExportTarget> {
+    fn of(args: ExportArgs, permissions: FilePermissions) -> Result<ExportTarget> {
         let given = args.target;
         let is_workbook = given
             .extension()
@@ -204,7 +206,7 @@ impl FilePermissions {
 }
 
 /// Refuses a folder with other files that an import of the folder reads: it would read every row twice.
-fn refuse_other_files(target: &ExportTarget) -> anyhow::Result<()> {
+fn refuse_other_files(target: &ExportTarget) -> Result<()> {
     let written = if target.format == FileFormat::Xlsx {
         vec![target.workbook.clone()]
     } else {
@@ -236,8 +238,8 @@ fn refuse_other_files(target: &ExportTarget) -> anyhow::Result<()> {
 fn write_file(
     target: &ExportTarget,
     file: PathBuf,
-    write: impl FnOnce(&File) -> anyhow::Result<u64>,
-) -> anyhow::Result<WrittenFile> {
+    write: impl FnOnce(&File) -> Result<u64>,
+) -> Result<WrittenFile> {
     draft::sweep(&file);
     let draft = Draft::create_for(&file).map_err(at(&target.folder))?;
     let rows = write(draft.file()).with_context(|| file.display().to_string())?;
@@ -259,7 +261,7 @@ fn write_text(
     kind: RowKind,
     is_dated: bool,
     push: &PushRows<'_>,
-) -> anyhow::Result<WrittenFile> {
+) -> Result<WrittenFile> {
     write_file(target, target.text_file(&kind.to_string()), |file| {
         let mut out = BufWriter::new(file);
         let rows = if target.format == FileFormat::Jsonl {
@@ -278,7 +280,7 @@ fn write_text(
 enum RowSink<'a> {
     JsonLines(&'a mut dyn Write),
     Csv(&'a mut dyn Write),
-    Sheet(&'a mut dyn FnMut(&[Cow<'_, str>]) -> anyhow::Result<()>),
+    Sheet(&'a mut dyn FnMut(&[Cow<'_, str>]) -> Result<()>),
 }
 
 impl RowSink<'_> {
@@ -287,7 +289,7 @@ impl RowSink<'_> {
         &mut self,
         json: impl FnOnce() -> Cow<'r, [u8]>,
         cells: impl FnOnce() -> Vec<Cow<'r, str>>,
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         match self {
             RowSink::JsonLines(out) => {
                 out.write_all(&json()).and_then(|()| out.write_all(b"\n"))?
@@ -299,7 +301,7 @@ impl RowSink<'_> {
     }
 
     /// Writes the records of a dataset. Returns their number.
-    fn push_records<F: RecordFields>(&mut self, snapshot: &Snapshot) -> anyhow::Result<u64> {
+    fn push_records<F: RecordFields>(&mut self, snapshot: &Snapshot) -> Result<u64> {
         let references = snapshot.references()?;
         let mut rows = 0;
         snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
@@ -316,7 +318,7 @@ impl RowSink<'_> {
     fn push_references<F: ReferenceFields>(
         &mut self,
         rows: &BTreeMap<Id, Referenced<F>>,
-    ) -> anyhow::Result<u64> {
+    ) -> Result<u64> {
         // They link to nothing.
         let none = References::default();
         rows.values().try_for_each(|row| {

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use serde_json::{Value, json};
@@ -12,18 +12,16 @@ use crate::cli::arguments::{parse_duration, parse_end, parse_plain_text};
 use crate::cli::commands::license::find_license;
 use crate::cli::common::{AccessChange, Common};
 use crate::cli::output::{note, table};
-use crate::model::fold::nearest;
-use crate::model::key::{KeyStatus, parse_network};
-use crate::model::printable::Printable;
-use crate::model::time::now;
-use crate::model::{ApiKey, Dataset, KeyRecord, Timestamp};
+use crate::model::{
+    ApiKey, Dataset, KeyRecord, KeyStatus, Printable, Timestamp, nearest, now, parse_network,
+};
 use crate::serve::operators::usage::{FeedSeen, KeyUse, Refusal, read_all};
 use crate::store::write::licensing::KeySettings;
 use crate::store::{Edit, StoreError};
 
 /// The subcommands of `medfeed key`.
 #[derive(Debug, Subcommand)]
-pub(in crate::cli) enum KeyCommand {
+pub enum KeyCommand {
     /// Create a key for a license; it is shown once
     Create(CreateArgs),
     /// List all keys with their status and last use
@@ -44,7 +42,7 @@ pub(in crate::cli) enum KeyCommand {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct CreateArgs {
+pub struct CreateArgs {
     /// The license that the key gives access to
     #[arg(long, value_name = "NAME")]
     license: String,
@@ -112,7 +110,7 @@ fn usage(used: &KeyUse, lag_s: impl Fn(Dataset, &FeedSeen) -> Option<u64>) -> (V
     (json, text)
 }
 
-pub(in crate::cli) fn run(common: &Common, command: KeyCommand) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, command: KeyCommand) -> Result<ExitCode> {
     if !matches!(command, KeyCommand::List) {
         common.confirm_clock()?;
     }
@@ -126,7 +124,7 @@ pub(in crate::cli) fn run(common: &Common, command: KeyCommand) -> anyhow::Resul
     }
 }
 
-fn create(common: &Common, args: CreateArgs) -> anyhow::Result<AccessChange> {
+fn create(common: &Common, args: CreateArgs) -> Result<AccessChange> {
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
     find_license(&edit.base()?, &args.license)?;
@@ -144,7 +142,7 @@ fn create(common: &Common, args: CreateArgs) -> anyhow::Result<AccessChange> {
     Ok(AccessChange::None)
 }
 
-fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) -> anyhow::Result<()> {
+fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) -> Result<()> {
     let mut json = key_json(record, KeyStatus::Active);
     json["key"] = key.reveal().into();
     let shown = common.result(&json, key.reveal());
@@ -166,7 +164,7 @@ fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) -> anyhow::Result
     Ok(())
 }
 
-fn list(common: &Common) -> anyhow::Result<ExitCode> {
+fn list(common: &Common) -> Result<ExitCode> {
     let reader = common.open_reader()?;
     let newest = reader.newest();
     let at = now();
@@ -205,7 +203,7 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
 
 /// Returns an error if no key has this id, with a suggestion. A key given instead of its id is not repeated, because
 /// output of scripts ends in logs.
-fn require_key(edit: &Edit<'_>, id: &str) -> anyhow::Result<()> {
+fn require_key(edit: &Edit<'_>, id: &str) -> Result<()> {
     if id.starts_with("mfk_") {
         bail!("this is the key itself; use its id, which `medfeed key list` shows");
     }
@@ -218,7 +216,7 @@ fn require_key(edit: &Edit<'_>, id: &str) -> anyhow::Result<()> {
     }
 }
 
-fn revoke(common: &Common, id: &str) -> anyhow::Result<AccessChange> {
+fn revoke(common: &Common, id: &str) -> Result<AccessChange> {
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
     require_key(&edit, id)?;
@@ -239,7 +237,7 @@ fn revoke(common: &Common, id: &str) -> anyhow::Result<AccessChange> {
     Ok(AccessChange::Revoked)
 }
 
-fn replace(common: &Common, id: &str, overlap: Duration) -> anyhow::Result<AccessChange> {
+fn replace(common: &Common, id: &str, overlap: Duration) -> Result<AccessChange> {
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
     require_key(&edit, id)?;

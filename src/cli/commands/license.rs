@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -12,17 +12,17 @@ use crate::cli::arguments::{parse_note, parse_plain_text, parse_text, parse_year
 use crate::cli::common::{AccessChange, Common};
 use crate::cli::output::{confirm, counted, table};
 use crate::model::country::same_country;
-use crate::model::fold::nearest;
-use crate::model::license::{Rule, RuleSet};
-use crate::model::message::first_of;
-use crate::model::printable::Printable;
-use crate::model::{ConferenceFields, Dataset, Id, JournalFields, License, RecordFields, Scope};
+use crate::model::license::RuleSet;
+use crate::model::{
+    ConferenceFields, Dataset, Id, Joined, License, Printable, RecordFields, Rule, Scope, first_of,
+    nearest, with_fields,
+};
 use crate::store::write::licensing::LicenseChange;
 use crate::store::{Snapshot, StoreError};
 
 /// The subcommands of `medfeed license`.
 #[derive(Debug, Subcommand)]
-pub(in crate::cli) enum LicenseCommand {
+pub enum LicenseCommand {
     /// Create a license, or replace its whole scope
     Set(SetArgs),
     /// List all licenses
@@ -49,7 +49,7 @@ pub(in crate::cli) enum LicenseCommand {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct SetArgs {
+pub struct SetArgs {
     /// The name of the license
     #[arg(value_parser = parse_text)]
     name: String,
@@ -102,7 +102,7 @@ fn license_json(license: &License) -> Value {
     json
 }
 
-pub(in crate::cli) fn run(common: &Common, command: LicenseCommand) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, command: LicenseCommand) -> Result<ExitCode> {
     match command {
         LicenseCommand::Set(args) => {
             common.require_db(args.create, args.dry_run)?;
@@ -128,10 +128,6 @@ pub(in crate::cli) fn run(common: &Common, command: LicenseCommand) -> anyhow::R
     }
 }
 
-fn joined<T: ToString>(set: &BTreeSet<T>) -> String {
-    set.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
-}
-
 /// The parts of a scope as text; `None` if a part restricts nothing.
 fn sets(scope: &Scope) -> [(String, Option<String>); 4] {
     let [areas, countries, years] = Rule::ALL.map(|rule| {
@@ -142,7 +138,10 @@ fn sets(scope: &Scope) -> [(String, Option<String>); 4] {
         (rule.to_string(), words)
     });
     [
-        ("datasets".to_owned(), Some(joined(&scope.datasets))),
+        (
+            "datasets".to_owned(),
+            Some(scope.datasets.iter().joined(", ")),
+        ),
         areas,
         countries,
         years,
@@ -165,7 +164,7 @@ fn in_ranges(years: &BTreeSet<u16>) -> String {
             format!("{first}..{last}")
         }
     });
-    texts.collect::<Vec<_>>().join(", ")
+    texts.joined(", ")
 }
 
 fn given<T: Ord>(values: Vec<T>) -> Option<BTreeSet<T>> {
@@ -183,7 +182,7 @@ fn set(
     args: &SetArgs,
     warnings: Vec<String>,
     accepted: &[String],
-) -> anyhow::Result<Option<AccessChange>> {
+) -> Result<Option<AccessChange>> {
     let scope = args.scope();
     let writer = common.open_to_change(args.create, args.dry_run)?;
     let mut edit = writer.begin()?;
@@ -234,11 +233,11 @@ fn scope_in_words(scope: &Scope) -> String {
     let sets = sets(scope)
         .into_iter()
         .filter_map(|(name, set)| Some(format!("{name} {}", set?)));
-    sets.collect::<Vec<_>>().join("; ")
+    sets.joined("; ")
 }
 
 /// Refuses to drop a restriction without `--widen`, since it was probably forgotten on the command line.
-fn check_widening(name: &str, before: &Scope, after: &Scope, widen: bool) -> anyhow::Result<()> {
+fn check_widening(name: &str, before: &Scope, after: &Scope, widen: bool) -> Result<()> {
     let dropped = Rule::ALL
         .into_iter()
         .filter(|rule| before.set(*rule).is_some() && after.set(*rule).is_none());
@@ -299,7 +298,7 @@ fn describe(name: &str, change: &LicenseChange, dry_run: bool) -> String {
     text
 }
 
-fn list(common: &Common) -> anyhow::Result<ExitCode> {
+fn list(common: &Common) -> Result<ExitCode> {
     let reader = common.open_reader()?;
     let licenses = reader.newest().list_licenses();
     let row = |license: &License| {
@@ -338,10 +337,7 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
 }
 
 /// Finds a license by its name. The error suggests a similar name.
-pub(in crate::cli) fn find_license<'s>(
-    snapshot: &'s Snapshot,
-    name: &str,
-) -> anyhow::Result<&'s License> {
+pub fn find_license<'s>(snapshot: &'s Snapshot, name: &str) -> Result<&'s License> {
     if let Some(license) = snapshot.find_license_named(name) {
         return Ok(license);
     }
@@ -352,7 +348,7 @@ pub(in crate::cli) fn find_license<'s>(
     }
 }
 
-fn show(common: &Common, name: &str) -> anyhow::Result<ExitCode> {
+fn show(common: &Common, name: &str) -> Result<ExitCode> {
     let reader = common.open_reader()?;
     let license = find_license(reader.newest(), name)?;
     let sets = sets(&license.scope).map(|(name, set)| {
@@ -371,7 +367,7 @@ fn show(common: &Common, name: &str) -> anyhow::Result<ExitCode> {
     )
 }
 
-fn remove(common: &Common, name: &str) -> anyhow::Result<AccessChange> {
+fn remove(common: &Common, name: &str) -> Result<AccessChange> {
     let question = format!("Remove license `{}` and revoke its keys?", Printable(name));
     find_license(common.open_reader()?.newest(), name)?;
     // Asks before the writer's lock is taken, so that no other command waits for the user.
@@ -390,14 +386,11 @@ fn remove(common: &Common, name: &str) -> anyhow::Result<AccessChange> {
     Ok(AccessChange::Revoked)
 }
 
-fn explain(common: &Common, name: &str, dataset: Dataset, id: Id) -> anyhow::Result<ExitCode> {
+fn explain(common: &Common, name: &str, dataset: Dataset, id: Id) -> Result<ExitCode> {
     let reader = common.open_reader()?;
     let snapshot = reader.newest();
     let scope = &find_license(snapshot, name)?.scope;
-    let (exists, reasons) = match dataset {
-        Dataset::Conferences => reasons::<ConferenceFields>(snapshot, id, scope)?,
-        Dataset::Journals => reasons::<JournalFields>(snapshot, id, scope)?,
-    };
+    let (exists, reasons) = with_fields!(dataset, F => reasons::<F>(snapshot, id, scope)?);
     let visible = reasons.is_empty();
     let shown = Printable(name);
     let mut text = if visible {
@@ -441,7 +434,7 @@ fn missing_dataset<F: RecordFields>(scope: &Scope) -> Option<String> {
 }
 
 /// Why a license does not show a record; nothing if it does.
-pub(in crate::cli) fn why_hidden<F: RecordFields>(scope: &Scope, fields: &F) -> Vec<String> {
+pub fn why_hidden<F: RecordFields>(scope: &Scope, fields: &F) -> Vec<String> {
     let mut reasons: Vec<String> = missing_dataset::<F>(scope).into_iter().collect();
     reasons.extend(
         fields
@@ -467,12 +460,7 @@ pub(in crate::cli) fn why_hidden<F: RecordFields>(scope: &Scope, fields: &F) -> 
 /// Asks about each new value that looks like a misspelt known one, and warns of all other unknown values. With `yes` it
 /// only warns. Values that the license already has count as accepted. Returns the warnings.
 /// Fails if the answer is no, or if there is no terminal to ask on.
-fn check_values(
-    common: &Common,
-    license: &str,
-    scope: &Scope,
-    yes: bool,
-) -> anyhow::Result<Vec<String>> {
+fn check_values(common: &Common, license: &str, scope: &Scope, yes: bool) -> Result<Vec<String>> {
     let mut areas = BTreeSet::new();
     let mut countries = BTreeSet::new();
     let mut before = None;
@@ -611,17 +599,14 @@ mod tests {
     #[test]
     fn a_dropped_restriction_is_refused_by_its_name() {
         let whole = scope(&["Oncology"], &["Japan"], &[2026]);
-        let cases = [
-            (scope(&["Oncology"], &["Japan"], &[2026]), ""),
-            (scope(&["Cardiology"], &["Chile"], &[2030]), ""),
-            (scope(&[], &["Japan"], &[2026]), "--therapy-area,"),
-            (scope(&["Oncology"], &[], &[2026]), "--country,"),
-            (scope(&["Oncology"], &["Japan"], &[]), "--year,"),
-            (scope(&[], &[], &[2026]), "--therapy-area and --country,"),
-            (
-                scope(&[], &[], &[]),
-                "--therapy-area and --country and --year,",
-            ),
+        let cases = cases![
+            scope(&["Oncology"], &["Japan"], &[2026]), "";
+            scope(&["Cardiology"], &["Chile"], &[2030]), "";
+            scope(&[], &["Japan"], &[2026]), "--therapy-area,";
+            scope(&["Oncology"], &[], &[2026]), "--country,";
+            scope(&["Oncology"], &["Japan"], &[]), "--year,";
+            scope(&[], &[], &[2026]), "--therapy-area and --country,";
+            scope(&[], &[], &[]), "--therapy-area and --country and --year,";
         ];
         for (after, expected) in cases {
             match check_widening("acme", &whole, &after, false) {

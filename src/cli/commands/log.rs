@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -16,13 +16,10 @@ use crate::cli::commands::license::why_hidden;
 use crate::cli::common::Common;
 use crate::cli::output::table;
 use crate::import::findings::cut;
-use crate::model::field::Field;
-use crate::model::fold::{match_form, nearest};
-use crate::model::message::first_of;
-use crate::model::printable::Printable;
-use crate::model::time::parse_time;
+use crate::model::fold::match_form;
 use crate::model::{
-    ConferenceFields, Dataset, Id, JournalFields, RecordFields, Timestamp, json as record_json,
+    Dataset, Field, Id, Joined, Printable, RecordFields, Timestamp, first_of, json as record_json,
+    nearest, parse_time, with_fields,
 };
 use crate::store::{ImportCounts, RowCounts, Snapshot, StoreError, StoredCommit};
 
@@ -31,7 +28,7 @@ const MAX_NAMED: usize = 3;
 
 /// Arguments of `medfeed log`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct CommitLogArgs {
+pub struct CommitLogArgs {
     /// Show only commits of one record of this dataset, given by ID: its last change, and when it entered or left
     /// licenses
     #[arg(requires = "id")]
@@ -91,7 +88,7 @@ struct CommitRecords {
 /// A commit, and its records in each dataset that has some.
 type LoggedCommit = (StoredCommit, Vec<CommitRecords>);
 
-pub(in crate::cli) fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: &CommitLogArgs) -> Result<ExitCode> {
     let reader = common.open_reader()?;
     let snapshot = reader.newest();
     let of_record = match (args.dataset, args.id) {
@@ -121,14 +118,10 @@ pub(in crate::cli) fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Resu
     {
         let mut records = Vec::new();
         for dataset in Dataset::ALL {
-            let touched = match dataset {
-                Dataset::Conferences => touched::<ConferenceFields>(snapshot, &commit, most)?,
-                Dataset::Journals => touched::<JournalFields>(snapshot, &commit, most)?,
-            };
-            records.extend(
-                Some(touched)
-                    .filter(|touched| !(touched.changed.is_empty() && touched.removed.is_empty())),
-            );
+            let touched = with_fields!(dataset, F => touched::<F>(snapshot, &commit, most)?);
+            if touched.changed_count > 0 || !touched.removed.is_empty() {
+                records.push(touched);
+            }
         }
         commits.push((commit, records));
     }
@@ -147,10 +140,7 @@ pub(in crate::cli) fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Resu
 
 /// The seqs of a record: its last change, and its entries in feeds.
 fn seqs_of(snapshot: &Snapshot, dataset: Dataset, id: Id) -> Result<BTreeSet<u64>, StoreError> {
-    let last_change = match dataset {
-        Dataset::Conferences => snapshot.changed_at_seq::<ConferenceFields>(id)?,
-        Dataset::Journals => snapshot.changed_at_seq::<JournalFields>(id)?,
-    };
+    let last_change = with_fields!(dataset, F => snapshot.changed_at_seq::<F>(id)?);
     let entries = snapshot.feed_entries_of(dataset, id)?;
     Ok(entries
         .into_iter()
@@ -249,21 +239,19 @@ fn describe(commits: &[LoggedCommit]) -> String {
 }
 
 /// Shows one record, when it changed, and which licenses show it. Without an id, finds it by its name.
-pub(in crate::cli) fn show(
+pub fn show(
     common: &Common,
     dataset: Dataset,
     id: Option<Id>,
     name: Option<String>,
-) -> anyhow::Result<ExitCode> {
+) -> Result<ExitCode> {
     let reader = common.open_reader()?;
     let snapshot = reader.newest();
     let name = name.unwrap_or_default();
-    match (dataset, id) {
-        (Dataset::Conferences, Some(id)) => show_record::<ConferenceFields>(common, snapshot, id),
-        (Dataset::Journals, Some(id)) => show_record::<JournalFields>(common, snapshot, id),
-        (Dataset::Conferences, None) => show_named::<ConferenceFields>(common, snapshot, &name),
-        (Dataset::Journals, None) => show_named::<JournalFields>(common, snapshot, &name),
-    }
+    with_fields!(dataset, F => match id {
+        Some(id) => show_record::<F>(common, snapshot, id),
+        None => show_named::<F>(common, snapshot, &name),
+    })
 }
 
 /// Shows the record with a name or an abbreviation, or lists those that have it.
@@ -271,7 +259,7 @@ fn show_named<F: RecordFields>(
     common: &Common,
     snapshot: &Snapshot,
     name: &str,
-) -> anyhow::Result<ExitCode> {
+) -> Result<ExitCode> {
     let wanted = match_form(name);
     let mut found = Vec::new();
     let mut names = Vec::new();
@@ -306,7 +294,7 @@ fn show_named<F: RecordFields>(
             let lines = several
                 .iter()
                 .map(|record| format!("{} {}: {}", F::DATASET, record.id, Printable(&record.name)));
-            let text = lines.collect::<Vec<_>>().join("\n");
+            let text = lines.joined("\n");
             common.result(&json!({ "dataset": F::DATASET, "records": several }), text)
         }
     }
@@ -322,11 +310,7 @@ struct ShownRecord {
     licenses: Vec<Value>,
 }
 
-fn show_record<F: RecordFields>(
-    common: &Common,
-    snapshot: &Snapshot,
-    id: Id,
-) -> anyhow::Result<ExitCode> {
+fn show_record<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) -> Result<ExitCode> {
     let (Some((record, updated_at)), Some(seq)) = (
         snapshot.find_record::<F>(id)?,
         snapshot.changed_at_seq::<F>(id)?,
@@ -395,7 +379,7 @@ fn show_record<F: RecordFields>(
 }
 
 /// The error for a record that does not exist: when it was removed, if a feed knows it.
-fn missing(snapshot: &Snapshot, dataset: Dataset, id: Id) -> anyhow::Result<ExitCode> {
+fn missing(snapshot: &Snapshot, dataset: Dataset, id: Id) -> Result<ExitCode> {
     let entries = snapshot.feed_entries_of(dataset, id)?;
     match entries.iter().rev().find(|entry| !entry.is_live()) {
         None => bail!(
@@ -442,35 +426,15 @@ mod tests {
             describe(&[(commit, vec![records])])
         };
         let head = "TIME                  SEQ   WHO  WHAT\n2026-11-22T12:00:00Z  1234  é    a\\nb";
-        let cases = [
-            (0, 0, ""),
-            (1, 0, "\n    journals last changed: 1 N1"),
-            (3, 0, "\n    journals last changed: 1 N1, 2 N2, 3 N3"),
-            (
-                4,
-                0,
-                "\n    journals last changed: 1 N1, 2 N2, 3 N3 and 1 more",
-            ),
-            (
-                1003,
-                0,
-                "\n    journals last changed: 1 N1, 2 N2, 3 N3 and 1,000 more",
-            ),
-            (
-                0,
-                3,
-                "\n    journals that left licenses and are removed now: 1, 2, 3",
-            ),
-            (
-                0,
-                4,
-                "\n    journals that left licenses and are removed now: 1, 2, 3 and 1 more",
-            ),
-            (
-                1,
-                1,
-                "\n    journals last changed: 1 N1\n    journals that left licenses and are removed now: 1",
-            ),
+        let cases = cases![
+            0, 0, "";
+            1, 0, "\n    journals last changed: 1 N1";
+            3, 0, "\n    journals last changed: 1 N1, 2 N2, 3 N3";
+            4, 0, "\n    journals last changed: 1 N1, 2 N2, 3 N3 and 1 more";
+            1003, 0, "\n    journals last changed: 1 N1, 2 N2, 3 N3 and 1,000 more";
+            0, 3, "\n    journals that left licenses and are removed now: 1, 2, 3";
+            0, 4, "\n    journals that left licenses and are removed now: 1, 2, 3 and 1 more";
+            1, 1, "\n    journals last changed: 1 N1\n    journals that left licenses and are removed now: 1";
         ];
         for (changed, removed, expected) in cases {
             assert_eq!(logged(changed, removed), format!("{head}{expected}"));
@@ -480,31 +444,22 @@ mod tests {
     #[test]
     fn commits_of_a_license_are_recognized() {
         // (the description, the license that it is of)
-        let cases = [
-            ("license set acme: datasets conferences", Some("acme")),
-            (
-                "license set acme: datasets journals; years 2026",
-                Some("acme"),
-            ),
-            ("license set acme: eu: datasets journals", Some("acme: eu")),
-            ("license set acme eu: datasets journals", Some("acme eu")),
-            ("license remove acme", Some("acme")),
-            ("license remove acme eu", Some("acme eu")),
-            ("key create key_1 --license acme", Some("acme")),
-            ("key create key_1 --license acme eu", Some("acme eu")),
-            ("key revoke key_1 of license acme", Some("acme")),
-            (
-                "key replace key_1 by key_2 of license acme: eu",
-                Some("acme: eu"),
-            ),
-            (
-                "key create key_1 --license of license acme",
-                Some("of license acme"),
-            ),
-            ("import license set acme: datasets journals.csv", None),
-            ("import acme", None),
-            ("restored from a backup of acme", None),
-            ("", None),
+        let cases = cases![
+            "license set acme: datasets conferences", Some("acme");
+            "license set acme: datasets journals; years 2026", Some("acme");
+            "license set acme: eu: datasets journals", Some("acme: eu");
+            "license set acme eu: datasets journals", Some("acme eu");
+            "license remove acme", Some("acme");
+            "license remove acme eu", Some("acme eu");
+            "key create key_1 --license acme", Some("acme");
+            "key create key_1 --license acme eu", Some("acme eu");
+            "key revoke key_1 of license acme", Some("acme");
+            "key replace key_1 by key_2 of license acme: eu", Some("acme: eu");
+            "key create key_1 --license of license acme", Some("of license acme");
+            "import license set acme: datasets journals.csv", None;
+            "import acme", None;
+            "restored from a backup of acme", None;
+            "", None;
         ];
         for (what, expected) in cases {
             for name in [

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -71,7 +72,7 @@ const ENVIRONMENT: [(&str, &str); 2] = [
     ),
 ];
 
-pub(in crate::cli) fn completions(shell: Shell, mut program: Command) -> anyhow::Result<ExitCode> {
+pub fn completions(shell: Shell, mut program: Command) -> Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut program, "medfeed", &mut script);
     print_file(&script)?;
@@ -79,10 +80,7 @@ pub(in crate::cli) fn completions(shell: Shell, mut program: Command) -> anyhow:
 }
 
 /// Prints the manual pages, or writes them into a folder.
-pub(in crate::cli) fn pages(
-    folder: Option<PathBuf>,
-    mut program: Command,
-) -> anyhow::Result<ExitCode> {
+pub fn pages(folder: Option<PathBuf>, mut program: Command) -> Result<ExitCode> {
     program.build();
     let mut pages = Vec::new();
     collect(&program, "", &mut pages)?;

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::anyhow;
+use anyhow::{Result, anyhow};
 use clap::Args;
 use serde_json::json;
 
 use crate::bucket::BucketUrl;
 use crate::cli::common::{Common, open_log, warn_of_pause};
 use crate::cli::output::confirm;
-use crate::model::printable::ShellWord;
+use crate::model::ShellWord;
 use crate::replicate::publisher::lock::{PublisherLock, publisher_name};
 use crate::replicate::publisher::{PublishSettings, Publisher};
 use crate::replicate::replica::promote::Promoted;
@@ -22,7 +22,7 @@ use crate::store::replication::ReplicaWriter;
 
 /// Arguments of `medfeed promote`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct PromoteArgs {
+pub struct PromoteArgs {
     /// The bucket that the replica follows
     url: BucketUrl,
     /// The file with the seal key, which encrypts the bucket
@@ -34,7 +34,7 @@ pub(in crate::cli) struct PromoteArgs {
     start_over: bool,
 }
 
-pub(in crate::cli) fn run(common: &Common, args: &PromoteArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: &PromoteArgs) -> Result<ExitCode> {
     // Only a file that has followed the bucket can take over, so nothing is loaded.
     let since = open_replica(common, &args.url)?.head()?.seq;
     let db = common.db.display();
@@ -72,7 +72,7 @@ pub(in crate::cli) fn run(common: &Common, args: &PromoteArgs) -> anyhow::Result
     )
 }
 
-fn open_replica(common: &Common, url: &BucketUrl) -> anyhow::Result<ReplicaWriter> {
+fn open_replica(common: &Common, url: &BucketUrl) -> Result<ReplicaWriter> {
     ReplicaWriter::open(&common.db).map_err(|error| match error {
         StoreError::Busy { path, holder } => {
             anyhow!("{} is in use by {holder}; stop all servers of this file, then promote it", path.display())
@@ -87,7 +87,7 @@ fn open_replica(common: &Common, url: &BucketUrl) -> anyhow::Result<ReplicaWrite
     })
 }
 
-fn take_over(common: &Common, args: &PromoteArgs, since: u64) -> anyhow::Result<Promoted> {
+fn take_over(common: &Common, args: &PromoteArgs, since: u64) -> Result<Promoted> {
     let log = open_log(&args.url, args.seal_key.as_deref())?;
     let status = Arc::new(ReplicaStatus::new(Duration::MAX));
     let keep_going = &|| true;
@@ -102,7 +102,7 @@ fn take_over(common: &Common, args: &PromoteArgs, since: u64) -> anyhow::Result<
 }
 
 /// Makes the file an origin, then publishes its whole state.
-fn start_over(common: &Common, args: &PromoteArgs) -> anyhow::Result<Promoted> {
+fn start_over(common: &Common, args: &PromoteArgs) -> Result<Promoted> {
     let log = open_log(&args.url, args.seal_key.as_deref())?;
     let promoted = Replica::start_over(&common.db, &log)?;
     let settings = PublishSettings::once(common.wait, true);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use sd_notify::NotifyState;
 use serde_json::json;
@@ -17,7 +17,7 @@ use crate::cli::arguments::{parse_duration, parse_interval, parse_switch};
 use crate::cli::commands::serve::{AdminArgs, LogArgs, NO_RUNTIME};
 use crate::cli::common::{Common, NOT_PUBLISHED, open_log};
 use crate::cli::output::{counted, describe_error, print_error, print_line};
-use crate::model::printable::Printable;
+use crate::model::{Joined, Printable};
 use crate::replicate::entry::EntryHeader;
 use crate::replicate::publisher::lock::user_part;
 use crate::replicate::publisher::progress::{PublisherProgress, PublisherStatus};
@@ -33,7 +33,7 @@ const FENCED_GRACE: Duration = Duration::from_secs(120);
 
 /// Arguments of `medfeed publish`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct PublishArgs {
+pub struct PublishArgs {
     /// The bucket: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///FOLDER. Credentials and
     /// endpoints come from the environment (AWS_*, GOOGLE_*, AZURE_*), else from the machine's role
     #[arg(value_name = "URL", env = "MEDFEED_PUBLISH_URL")]
@@ -76,7 +76,7 @@ pub(in crate::cli) struct PublishArgs {
     log: LogArgs,
 }
 
-pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: PublishArgs) -> Result<ExitCode> {
     let log = open_log(&args.bucket, args.seal_key.as_deref())?;
     if args.status {
         return match PublicationStatus::read(&common.db, &log) {
@@ -84,22 +84,11 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
             Err(error) => fail(common, error),
         };
     }
-    let admin = if args.once {
-        AdminArgs::default()
-    } else {
-        args.admin
-    };
-    if let Some(address) = admin
-        .admin_listen
-        .filter(|address| !address.ip().is_loopback() && !args.plain_http)
-    {
-        bail!(
-            "{address} can be reached from other machines; listen on 127.0.0.1, or accept that with --plain-http"
-        );
-    }
-    let _log = args.log.start(if args.once { "warn" } else { "info" })?;
+    let is_once = args.once;
+    let admin = args.admin()?;
+    let _log = args.log.start(if is_once { "warn" } else { "info" })?;
     let settings = PublishSettings {
-        once: args.once,
+        once: is_once,
         every: args.every,
         keep: args.keep,
         state_every: args.state_every,
@@ -112,9 +101,7 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
     let bucket = Arc::clone(log.bucket());
     let status = Arc::new(PublisherStatus::default());
     let publishing = MonitoredPublisher::new(&db, Arc::clone(&status));
-    let (sender, ended) = tokio::sync::oneshot::channel();
-    let work = move || -> Result<PublisherProgress, PublishError> {
-        let is_once = settings.once;
+    let work = move || {
         let mut publisher = Publisher::start(&db, bucket, settings, status)?;
         if is_once {
             return publisher.run(|| ());
@@ -122,49 +109,74 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
         print_line(&begun);
         publisher.run(|| notify(&[NotifyState::Ready]))
     };
-    let ended = run_to_end(async {
-        let mut stopped = pin!(StopSignals::of_service()?.received());
-        let admin = admin.listen().await?;
-        let is_monitored = admin.is_some();
-        if let Some(admin) = admin {
-            tokio::spawn(admin::run(Arc::new(publishing), admin));
-        }
-        // A thread of its own, since calls of a bucket block. The process may end at any moment.
-        thread::Builder::new()
-            .name("publisher".to_owned())
-            .spawn(move || {
-                // After a signal there is no receiver.
-                let _ = sender.send(panics::catch(work));
-            })?;
-        let ended = tokio::select! {
-            ended = ended => ended.ok(),
-            () = &mut stopped => None,
-        };
-        if let Some(Ok(Err(error))) = ended.as_ref().filter(|_| is_monitored)
-            && error.is_fenced()
-        {
-            tracing::error!(
-                "{error}. Exiting in {} s, so that monitoring can see this",
-                FENCED_GRACE.as_secs()
-            );
-            // A signal ends it at once.
-            let _ = tokio::time::timeout(FENCED_GRACE, stopped).await;
-        }
-        notify(&[NotifyState::Stopping]);
-        anyhow::Ok(ended)
-    });
-    match ended.context(NO_RUNTIME)?? {
+    match run_to_end(publish(work, publishing, admin)).context(NO_RUNTIME)?? {
         Some(Ok(Ok(progress))) => done(common, &progress),
         Some(Ok(Err(error))) => fail(common, error),
         Some(Err(CaughtPanic { message, .. })) => {
             Err(anyhow!("publishing ended: {message}; start it again"))
         }
-        None if args.once => Ok(ExitCode::from(NOT_PUBLISHED)),
+        None if is_once => Ok(ExitCode::from(NOT_PUBLISHED)),
         None => Ok(ExitCode::SUCCESS),
     }
 }
 
-fn done(common: &Common, progress: &PublisherProgress) -> anyhow::Result<ExitCode> {
+impl PublishArgs {
+    /// The options for monitoring, which `--once` ignores.
+    fn admin(&self) -> Result<AdminArgs> {
+        if self.once {
+            return Ok(AdminArgs::default());
+        }
+        match self.admin.admin_listen {
+            Some(address) if !address.ip().is_loopback() && !self.plain_http => bail!(
+                "{address} can be reached from other machines; listen on 127.0.0.1, or accept that with --plain-http"
+            ),
+            _ => Ok(self.admin.clone()),
+        }
+    }
+}
+
+/// The end of a publisher.
+type Ended = Result<Result<PublisherProgress, PublishError>, CaughtPanic>;
+
+/// Publishes until the end of `work`; `None` after a signal.
+async fn publish(
+    work: impl FnOnce() -> Result<PublisherProgress, PublishError> + Send + 'static,
+    publishing: MonitoredPublisher,
+    admin: AdminArgs,
+) -> Result<Option<Ended>> {
+    let mut stopped = pin!(StopSignals::of_service()?.received());
+    let admin = admin.listen().await?;
+    let is_monitored = admin.is_some();
+    if let Some(admin) = admin {
+        tokio::spawn(admin::run(Arc::new(publishing), admin));
+    }
+    let (sender, ended) = tokio::sync::oneshot::channel();
+    // A thread of its own, since calls of a bucket block. The process may end at any moment.
+    thread::Builder::new()
+        .name("publisher".to_owned())
+        .spawn(move || {
+            // After a signal there is no receiver.
+            let _ = sender.send(panics::catch(work));
+        })?;
+    let ended = tokio::select! {
+        ended = ended => ended.ok(),
+        () = &mut stopped => None,
+    };
+    if let Some(Ok(Err(error))) = ended.as_ref().filter(|_| is_monitored)
+        && error.is_fenced()
+    {
+        tracing::error!(
+            "{error}. Exiting in {} s, so that monitoring can see this",
+            FENCED_GRACE.as_secs()
+        );
+        // A signal ends it at once.
+        let _ = tokio::time::timeout(FENCED_GRACE, stopped).await;
+    }
+    notify(&[NotifyState::Stopping]);
+    Ok(ended)
+}
+
+fn done(common: &Common, progress: &PublisherProgress) -> Result<ExitCode> {
     let (slot, seq) = progress
         .log_end
         .map_or((0, 0), |(_, end)| (end.slot, end.head.seq));
@@ -179,7 +191,7 @@ fn done(common: &Common, progress: &PublisherProgress) -> anyhow::Result<ExitCod
     )
 }
 
-fn fail(common: &Common, error: PublishError) -> anyhow::Result<ExitCode> {
+fn fail(common: &Common, error: PublishError) -> Result<ExitCode> {
     let code = error.exit_code();
     let error = match error {
         // Reported as for every command.
@@ -190,7 +202,7 @@ fn fail(common: &Common, error: PublishError) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-fn show(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> anyhow::Result<ExitCode> {
+fn show(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> Result<ExitCode> {
     let end = status.end.as_ref().map(|end| {
         json!({
             "database": end.id.to_string(),
@@ -226,38 +238,10 @@ fn show(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> anyhow:
 }
 
 fn text(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> String {
-    let mut lines = Vec::new();
-    match &status.end {
-        None => lines.push(format!("Nothing is published in {url}.")),
-        Some(EntryHeader {
-            id,
-            slot,
-            seq,
-            at,
-            who,
-            ..
-        }) => {
-            let who = Printable(user_part(who));
-            lines.push(format!(
-                "{url} ends at slot {slot}, seq {seq}, published at {at} by {who}; database {id}."
-            ));
-            lines.push(match &status.alive_at {
-                Some(at) => format!("The publisher's last heartbeat: {at}."),
-                None => "The publisher has left no heartbeat that can be read.".to_owned(),
-            });
-            let states: Vec<_> = status
-                .states
-                .iter()
-                .map(|(slot, at)| format!("slot {slot} at {at}"))
-                .collect();
-            let since = counted(status.entries_since_state, "entry");
-            lines.push(match states.is_empty() {
-                true => "There is no whole state, so new replicas cannot start; the next `medfeed publish` writes one."
-                    .into(),
-                false => format!("States, newest first: {}; {since} since.", states.join(", ")),
-            });
-        }
-    }
+    let mut lines = match &status.end {
+        None => vec![format!("Nothing is published in {url}.")],
+        Some(end) => describe_log(url, status, end),
+    };
     let db = common.db.display();
     lines.push(match status.waiting {
         None => format!("There is no database at {db} to compare with."),
@@ -289,4 +273,31 @@ fn text(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> String 
             .map(|reason| format!("{}.", Printable(reason))),
     );
     lines.join("\n")
+}
+
+/// Describes the end of the log, its heartbeat and its states.
+fn describe_log(url: &BucketUrl, status: &PublicationStatus, end: &EntryHeader) -> Vec<String> {
+    let EntryHeader {
+        id, slot, seq, at, ..
+    } = end;
+    let who = Printable(user_part(&end.who));
+    let since = counted(status.entries_since_state, "entry");
+    let states = status.states.iter();
+    let states = states
+        .map(|(slot, at)| format!("slot {slot} at {at}"))
+        .joined(", ");
+    vec![
+        format!(
+            "{url} ends at slot {slot}, seq {seq}, published at {at} by {who}; database {id}."
+        ),
+        match &status.alive_at {
+            Some(at) => format!("The publisher's last heartbeat: {at}."),
+            None => "The publisher has left no heartbeat that can be read.".to_owned(),
+        },
+        match states.is_empty() {
+            true => "There is no whole state, so new replicas cannot start; the next `medfeed publish` writes one."
+                .to_owned(),
+            false => format!("States, newest first: {states}; {since} since."),
+        },
+    ]
 }

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Result;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cli::arguments::{parse_interval, path_parser};
 use crate::cli::common::Common;
 use crate::cli::output::{can_draw, counted, note, print_error, print_line};
-use crate::model::Dataset;
-use crate::model::printable::{Printable, printable_json};
+use crate::model::{Dataset, Printable, printable_json};
 use crate::pull::body::ReadLimits;
 use crate::pull::catch_up::{Pull, Verdict};
 use crate::pull::client::key_in;
@@ -25,7 +25,7 @@ use crate::pull::{
 
 /// Arguments of `medfeed pull`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct PullArgs {
+pub struct PullArgs {
     /// The address of the service: scheme and host, such as `https://feed.example.org`
     #[arg(value_name = "URL")]
     server: ServerUrl,
@@ -62,7 +62,7 @@ pub(in crate::cli) struct PullArgs {
     reload: bool,
 }
 
-pub(in crate::cli) fn run(common: &Common, args: PullArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: PullArgs) -> Result<ExitCode> {
     let (place, client) =
         match CopyLocation::of(&args.to).and_then(|place| Ok((place, client(&args)?))) {
             Ok(both) => both,

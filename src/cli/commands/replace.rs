@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use serde_json::json;
 
@@ -12,9 +12,7 @@ use crate::bucket::BucketUrl;
 use crate::cli::arguments::{parse_note, path_parser};
 use crate::cli::common::{AccessChange, Common, open_log, require_folder, warn_of_pause};
 use crate::cli::output::{can_ask, confirm, note, warn};
-use crate::model::printable::Printable;
-use crate::model::time::{now, parse_time};
-use crate::model::{PerDataset, Timestamp};
+use crate::model::{Joined, PerDataset, Printable, Timestamp, now, parse_time};
 use crate::replicate::replica::StateLoader;
 use crate::store::StoreError;
 use crate::store::file::replace::{self, BackupReport, CompactReport, check_target};
@@ -23,7 +21,7 @@ use crate::store::upgrade::{self, SCHEMA, UpgradePlan};
 
 /// Arguments of `medfeed backup`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct BackupArgs {
+pub struct BackupArgs {
     /// The file to write; replaces an older backup with this name, but no replica and no published database
     #[arg(value_parser = path_parser())]
     file: PathBuf,
@@ -47,7 +45,7 @@ fn parse_moment(text: &str) -> Result<Timestamp, String> {
 
 /// Arguments of `medfeed restore`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct RestoreArgs {
+pub struct RestoreArgs {
     /// The backup, which is not changed
     #[arg(value_parser = path_parser())]
     file: PathBuf,
@@ -56,7 +54,7 @@ pub(in crate::cli) struct RestoreArgs {
     note: Option<String>,
 }
 
-pub(in crate::cli) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Result<ExitCode> {
+pub fn backup(common: &Common, args: &BackupArgs) -> Result<ExitCode> {
     let BackupReport {
         records,
         last_commit_at,
@@ -70,24 +68,20 @@ pub(in crate::cli) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Resu
         }
     };
     let file = args.file.display().to_string();
-    let counts: Vec<String> = records
+    let counts = records
         .iter()
         .map(|(dataset, count)| format!("{count} {dataset}"))
-        .collect();
+        .joined(", ");
     let text = format!(
         "{file}: {}, as of {}; {bytes} bytes, checked.",
-        counts.join(", "),
+        counts,
         last_commit_at.as_deref().unwrap_or("the beginning")
     );
     common.result(&json!({ "file": file, "records": records, "last_commit_at": last_commit_at, "bytes": bytes }), text)
 }
 
 /// Writes a backup from a bucket.
-fn backup_from(
-    url: &BucketUrl,
-    common: &Common,
-    args: &BackupArgs,
-) -> anyhow::Result<BackupReport> {
+fn backup_from(url: &BucketUrl, common: &Common, args: &BackupArgs) -> Result<BackupReport> {
     require_folder(&args.file)?;
     check_target(&common.resolved_db(), &args.file)?;
     let log = open_log(url, args.seal_key.as_deref())?;
@@ -110,7 +104,7 @@ fn backup_from(
     Ok(loaded.draft.write_backup(&args.file)?)
 }
 
-pub(in crate::cli) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Result<ExitCode> {
+pub fn restore(common: &Common, args: &RestoreArgs) -> Result<ExitCode> {
     require_folder(&common.resolved_db())?;
     let is_new = !common.db.exists();
     let restoration = Restoration::prepare(&common.db, &args.file, common.wait, args.note.clone())?;
@@ -191,7 +185,7 @@ fn describe_restore(differences: &RestoreDifferences) -> String {
     text
 }
 
-pub(in crate::cli) fn compact(common: &Common) -> anyhow::Result<ExitCode> {
+pub fn compact(common: &Common) -> Result<ExitCode> {
     let report = replace::compact(&common.db, common.wait)?;
     let CompactReport {
         bytes_before,
@@ -206,11 +200,7 @@ pub(in crate::cli) fn compact(common: &Common) -> anyhow::Result<ExitCode> {
     )
 }
 
-pub(in crate::cli) fn upgrade(
-    common: &Common,
-    dry_run: bool,
-    if_needed: bool,
-) -> anyhow::Result<ExitCode> {
+pub fn upgrade(common: &Common, dry_run: bool, if_needed: bool) -> Result<ExitCode> {
     let db = common.db.display();
     let planned = match upgrade::plan(&common.db) {
         // A replica loads its state again when it is served.

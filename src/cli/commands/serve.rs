@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use tokio::net::TcpListener;
@@ -23,8 +23,7 @@ use crate::cli::arguments::{
 };
 use crate::cli::common::{Common, open_log, require_folder};
 use crate::cli::output::{can_draw, print_line};
-use crate::model::key::parse_network;
-use crate::model::printable::{Printable, ShellWord};
+use crate::model::{Printable, ShellWord, parse_network};
 use crate::replicate::replica::{Replica, ReplicaStatus};
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::tls::Tls;
@@ -38,11 +37,11 @@ use crate::store::StoreError;
 use crate::store::replication::read_replica;
 
 /// The default address of a server.
-pub(in crate::cli) const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
+pub const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 
 /// Arguments of `medfeed serve`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ServeArgs {
+pub struct ServeArgs {
     /// The address to listen on. A port alone means 127.0.0.1, port 0 picks a free port. A socket passed by systemd
     /// takes precedence [default: 127.0.0.1:8080]
     #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
@@ -119,6 +118,71 @@ pub(in crate::cli) struct ServeArgs {
     follow: FollowArgs,
 }
 
+impl ServeArgs {
+    /// Loads the certificate; `None` without one.
+    fn tls(&self) -> Result<Option<Arc<Tls>>> {
+        let (Some(certificate), Some(key)) = (self.tls_cert.clone(), self.tls_key.clone()) else {
+            return Ok(None);
+        };
+        let tls = Tls::load(certificate, key).map_err(anyhow::Error::msg)?;
+        Ok(Some(Arc::new(tls)))
+    }
+
+    /// Refuses to speak plain HTTP to other machines without `--plain-http`. Monitoring always speaks plain HTTP.
+    fn refuse_plain_http(&self, listening: SocketAddr) -> Result<()> {
+        let is_exposed = |address: &SocketAddr| !address.ip().is_loopback() && !self.plain_http;
+        if self.tls_cert.is_none() && is_exposed(&listening) {
+            bail!(
+                "{listening} can be reached from other machines, and keys must not travel in plain text; add --tls-cert and --tls-key, listen on 127.0.0.1 behind a proxy that speaks HTTPS, or accept plain HTTP with --plain-http"
+            );
+        }
+        if let Some(address) = self.admin.admin_listen.filter(is_exposed) {
+            bail!(
+                "--admin-listen {address} can be reached from other machines, and monitoring speaks plain HTTP; listen on \
+                 127.0.0.1, or accept that with --plain-http"
+            );
+        }
+        Ok(())
+    }
+
+    /// Opens the database that is served. A replica exists already.
+    fn open_watcher(&self, common: &Common, is_replica: bool) -> Result<Watcher> {
+        if !is_replica {
+            if self.create {
+                create_if_missing(common)?;
+            }
+            refuse_replica(&common.db)?;
+        }
+        let opened = Watcher::open(&common.db, self.change_delay);
+        let watcher = opened.map_err(|error| match error {
+            StoreError::NotFound { path } => anyhow!(
+                "there is no database at {}; create one with `medfeed import --create`, start with an empty one by --create, or name another with --db",
+                path.display()
+            ),
+            error => error.into(),
+        })?;
+        Ok(if is_replica {
+            watcher
+        } else {
+            watcher.with_fence(common.db.clone(), self.max_staleness)
+        })
+    }
+
+    /// The settings of the API. `url` is the listen address.
+    fn settings(&self, url: &str) -> Settings {
+        let mut settings = Settings::of(self.public_url.as_deref().unwrap_or(url));
+        settings.answer_cache_bytes = self.cache_bytes;
+        settings.contact = self.contact.clone();
+        settings.cors = Cors {
+            origins: self.cors_origin.clone(),
+        };
+        if let Some(docs_url) = self.docs_url.clone() {
+            settings.docs_url = docs_url;
+        }
+        settings
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum HeaderChoice {
     /// X-Forwarded-For
@@ -161,7 +225,7 @@ struct FollowArgs {
 
 impl FollowArgs {
     /// Opens or loads the replica; `None` without `--from`.
-    fn open(&self, common: &Common, staleness: Duration) -> anyhow::Result<Option<Replica>> {
+    fn open(&self, common: &Common, staleness: Duration) -> Result<Option<Replica>> {
         let Some(url) = &self.from else {
             return Ok(None);
         };
@@ -183,8 +247,8 @@ impl FollowArgs {
 }
 
 /// Options for monitoring.
-#[derive(Debug, Default, Args)]
-pub(in crate::cli) struct AdminArgs {
+#[derive(Clone, Debug, Default, Args)]
+pub struct AdminArgs {
     /// Serve /metrics, /livez and /readyz on this address; `serve` also has a page for operators there. With port 0,
     /// the log names the chosen port [default: nowhere]
     #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
@@ -197,7 +261,7 @@ pub(in crate::cli) struct AdminArgs {
 
 impl AdminArgs {
     /// Listens for monitoring; `None` without `--admin-listen`.
-    pub async fn listen(self) -> anyhow::Result<Option<AdminSetup>> {
+    pub async fn listen(self) -> Result<Option<AdminSetup>> {
         let Some(address) = self.admin_listen else {
             return Ok(None);
         };
@@ -218,7 +282,7 @@ impl AdminArgs {
 
 /// Options of the log.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct LogArgs {
+pub struct LogArgs {
     /// The format of log lines
     #[arg(
         long,
@@ -242,7 +306,7 @@ enum LogFormat {
 
 impl LogArgs {
     /// Starts logging to standard error, panics included. Logging ends when the log is dropped.
-    pub(in crate::cli) fn start(&self, default: &str) -> anyhow::Result<Log> {
+    pub fn start(&self, default: &str) -> Result<Log> {
         let filter = EnvFilter::try_new(self.log.as_deref().unwrap_or(default))
             .context("--log is not a filter")?;
         let (writer, log) = Log::to_stderr().context("standard error cannot be written to")?;
@@ -265,22 +329,13 @@ impl LogArgs {
     }
 }
 
-pub(in crate::cli) fn run(
-    common: &Common,
-    args: ServeArgs,
-    limits: Limits,
-) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: ServeArgs, limits: Limits) -> Result<ExitCode> {
     let log = args.log.start("info")?;
     let limits = Limits {
         drain: args.drain_timeout,
         ..within_open_files(limits)
     };
-    let tls = match (args.tls_cert, args.tls_key) {
-        (Some(certificate), Some(key)) => Some(Arc::new(
-            Tls::load(certificate, key).map_err(anyhow::Error::msg)?,
-        )),
-        _ => None,
-    };
+    let tls = args.tls()?;
     let activated = listen::activated().context("the socket passed by systemd cannot be used")?;
     let default = parse_listen(DEFAULT_LISTEN).map_err(anyhow::Error::msg)?;
     let asked = args.listen.unwrap_or(default);
@@ -292,47 +347,9 @@ pub(in crate::cli) fn run(
             "--listen (MEDFEED_LISTEN) {asked} is ignored: systemd passed a socket that listens on {listening}; change ListenStream of the socket unit instead"
         );
     }
-    for address in [
-        Some(listening).filter(|_| tls.is_none()),
-        args.admin.admin_listen,
-    ]
-    .into_iter()
-    .flatten()
-    {
-        if !address.ip().is_loopback() && !args.plain_http {
-            // Monitoring always speaks plain HTTP.
-            if tls.is_some() || address != listening {
-                bail!(
-                    "--admin-listen {address} can be reached from other machines, and monitoring speaks plain HTTP; listen on \
-                     127.0.0.1, or accept that with --plain-http"
-                );
-            }
-            bail!(
-                "{address} can be reached from other machines, and keys must not travel in plain text; add --tls-cert and --tls-key, listen on 127.0.0.1 behind a proxy that speaks HTTPS, or accept plain HTTP with --plain-http"
-            );
-        }
-    }
+    args.refuse_plain_http(listening)?;
     let replica = args.follow.open(common, args.max_staleness)?;
-    let is_followed = replica.is_some();
-    // A replica is created anyway.
-    if args.create && !is_followed {
-        create_if_missing(common)?;
-    }
-    if !is_followed {
-        refuse_replica(&common.db)?;
-    }
-    let watcher = Watcher::open(&common.db, args.change_delay).map_err(|error| match error {
-        StoreError::NotFound { path } => anyhow!(
-            "there is no database at {}; create one with `medfeed import --create`, start with an empty one by --create, or name another with --db",
-            path.display()
-        ),
-        error => error.into(),
-    })?;
-    let watcher = match is_followed {
-        true => watcher,
-        false => watcher.with_fence(common.db.clone(), args.max_staleness),
-    };
-    let watcher = Arc::new(watcher);
+    let watcher = Arc::new(args.open_watcher(common, replica.is_some())?);
     let usage = Arc::new(Usage::open(&common.db));
     run_to_end(async {
         // A socket passed by systemd stays open for the next server.
@@ -345,15 +362,7 @@ pub(in crate::cli) fn run(
         };
         let scheme = if tls.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}", listener.local_addr()?);
-        let mut settings = Settings::of(args.public_url.as_deref().unwrap_or(&url));
-        settings.answer_cache_bytes = args.cache_bytes;
-        settings.contact = args.contact;
-        settings.cors = Cors {
-            origins: args.cors_origin,
-        };
-        if let Some(docs_url) = args.docs_url {
-            settings.docs_url = docs_url;
-        }
+        let settings = args.settings(&url);
         let admin = args.admin.listen().await?;
         let _recording = usage.start(&watcher)?;
         let _following = replica
@@ -382,7 +391,7 @@ pub(in crate::cli) fn run(
 }
 
 /// Refuses a replica without `--from`, because it would miss revoked keys.
-fn refuse_replica(database: &Path) -> anyhow::Result<()> {
+fn refuse_replica(database: &Path) -> Result<()> {
     // Opening the file reports other errors.
     let Ok((mark, _)) = read_replica(database) else {
         return Ok(());
@@ -396,7 +405,7 @@ fn refuse_replica(database: &Path) -> anyhow::Result<()> {
 }
 
 /// Creates an empty database if there is none.
-fn create_if_missing(common: &Common) -> anyhow::Result<()> {
+fn create_if_missing(common: &Common) -> Result<()> {
     if common.db.exists() {
         return Ok(());
     }
@@ -420,7 +429,7 @@ const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Arguments of `medfeed health`. They are named as those of `serve`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct HealthArgs {
+pub struct HealthArgs {
     /// The address of the server; 0.0.0.0 means this machine
     #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN,
           value_parser = parse_listen)]
@@ -433,7 +442,7 @@ pub(in crate::cli) struct HealthArgs {
     tls_cert: Option<PathBuf>,
 }
 
-pub(in crate::cli) fn health(common: &Common, args: HealthArgs) -> anyhow::Result<ExitCode> {
+pub fn health(common: &Common, args: HealthArgs) -> Result<ExitCode> {
     let probe = match args.admin_listen {
         Some(address) => Probe {
             address,
@@ -456,10 +465,10 @@ pub(in crate::cli) fn health(common: &Common, args: HealthArgs) -> anyhow::Resul
 }
 
 /// The context of a failure to start the runtime.
-pub(in crate::cli) const NO_RUNTIME: &str = "the runtime could not be started";
+pub const NO_RUNTIME: &str = "the runtime could not be started";
 
 /// The error for an address that cannot be listened on, with a hint.
-pub(in crate::cli) fn cannot_listen(address: SocketAddr, error: std::io::Error) -> anyhow::Error {
+pub fn cannot_listen(address: SocketAddr, error: std::io::Error) -> anyhow::Error {
     match error.kind() {
         ErrorKind::AddrInUse => anyhow!(
             "{address} is in use: another program listens there; stop it, or choose another port, such as {}. Servers share a port \

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{Result, bail};
 use clap::Args;
 use serde_json::json;
 
@@ -13,13 +13,12 @@ use crate::cli::common::Common;
 use crate::cli::output::{at, counted, list_findings};
 use crate::cli::sheets::WorkbookWriter;
 use crate::import::{self, FileFormat, MergeOptions, Refusal, RowKind, Source, SourceOptions};
-use crate::model::flat;
-use crate::model::printable::Printable;
+use crate::model::{Joined, Printable, flat};
 use crate::store::Writer;
 
 /// Arguments of `medfeed template`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct TemplateArgs {
+pub struct TemplateArgs {
     /// The kind of the rows: conferences, journals, organizations or tags. Or the name of a workbook to write, ending
     /// .xlsx, with a sheet for each kind
     #[arg(value_name = "KIND_OR_FILE")]
@@ -37,7 +36,7 @@ pub(in crate::cli) struct TemplateArgs {
     sheet: Option<String>,
 }
 
-pub(in crate::cli) fn run(common: &Common, args: &TemplateArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: &TemplateArgs) -> Result<ExitCode> {
     let given = args.what.to_string_lossy();
     let kind: Option<RowKind> = given.parse().ok();
     let is_workbook = args
@@ -69,7 +68,7 @@ pub(in crate::cli) fn run(common: &Common, args: &TemplateArgs) -> anyhow::Resul
 }
 
 /// Prints a recipe for a file.
-fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> anyhow::Result<ExitCode> {
+fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> Result<ExitCode> {
     let paths: Vec<PathBuf> = args.from.iter().cloned().collect();
     let options = SourceOptions {
         kind: Some(kind),
@@ -113,7 +112,7 @@ fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> anyhow::
 }
 
 /// Runs a recipe over a whole file, with an empty database. Returns lines that say what it reads and refuses.
-fn run_recipe(recipe: &str, sources: &[Source]) -> anyhow::Result<Vec<String>> {
+fn run_recipe(recipe: &str, sources: &[Source]) -> Result<Vec<String>> {
     let read = import::parse_recipe("recipe", recipe).and_then(|(options, _)| {
         options.check()?;
         import::read_sources(sources, &options)
@@ -130,13 +129,13 @@ fn run_recipe(recipe: &str, sources: &[Source]) -> anyhow::Result<Vec<String>> {
     let mut lines = Vec::new();
     for of_kind in rows.filled_fields() {
         let filled = of_kind.fields.iter().filter(|(_, count)| *count > 0);
-        let filled: Vec<String> = filled
+        let filled = filled
             .map(|(field, count)| format!("{field} {count}"))
-            .collect();
+            .joined(", ");
         lines.push(format!(
             "The whole file has {}. Filled: {}.",
             counted(of_kind.rows, "row"),
-            filled.join(", ")
+            filled
         ));
     }
     let empty = Writer::of_copy(Path::new(""))?;
@@ -157,7 +156,7 @@ fn run_recipe(recipe: &str, sources: &[Source]) -> anyhow::Result<Vec<String>> {
     Ok(lines)
 }
 
-fn print_header(common: &Common, kind: RowKind) -> anyhow::Result<ExitCode> {
+fn print_header(common: &Common, kind: RowKind) -> Result<ExitCode> {
     let columns = flat::columns(kind.table(), false);
     let header = columns.join(",");
     common.result(
@@ -166,7 +165,7 @@ fn print_header(common: &Common, kind: RowKind) -> anyhow::Result<ExitCode> {
     )
 }
 
-fn write_workbook(common: &Common, path: &Path, kinds: &[RowKind]) -> anyhow::Result<ExitCode> {
+fn write_workbook(common: &Common, path: &Path, kinds: &[RowKind]) -> Result<ExitCode> {
     let mut sheets = WorkbookWriter::new();
     for kind in kinds {
         let mut sheet = sheets.begin(&kind.to_string(), kind.table(), false)?;

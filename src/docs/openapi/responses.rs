@@ -7,7 +7,7 @@ use super::schemas::{component, object};
 use crate::contract::codes::{ALLOWED_METHODS, Code, INVALID_TOKEN_CHALLENGE};
 use crate::contract::{CodeInfo, Contract, Resource};
 use crate::docs::samples::{Samples, problem_example};
-use crate::model::Dataset;
+use crate::model::{Dataset, Joined};
 
 /// The headers of every response. Their component names are their own names.
 const EVERY: [&str; 4] = [
@@ -259,10 +259,10 @@ pub fn file(is_part: bool, samples: Option<&Samples>) -> Value {
 /// Returns the response of a status, with those of `codes` that have it.
 pub fn problem(status: StatusCode, codes: impl Iterator<Item = &'static CodeInfo>) -> Value {
     let codes: Vec<&CodeInfo> = codes.filter(|info| info.status == status).collect();
-    let descriptions: Vec<String> = codes
+    let descriptions = codes
         .iter()
         .map(|info| format!("`{}`: {}", info.name, info.title))
-        .collect();
+        .joined("; ");
     let more_headers: &[&str] = match status {
         StatusCode::UNAUTHORIZED => &["WWW-Authenticate"],
         StatusCode::METHOD_NOT_ALLOWED => &["Allow"],
@@ -270,7 +270,7 @@ pub fn problem(status: StatusCode, codes: impl Iterator<Item = &'static CodeInfo
         _ => &[],
     };
     let mut response = json!({
-        "description": descriptions.join("; "),
+        "description": descriptions,
         "headers": header_refs(more_headers),
         "content": {
             "application/problem+json": {

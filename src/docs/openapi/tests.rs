@@ -18,33 +18,18 @@ fn sample() -> Value {
 }
 
 /// The statuses in the contract's table for an endpoint.
-const STATUSES: [(&str, &[&str]); 11] = [
-    ("/conferences", &["200", "304", "400", "401", "403", "429"]),
-    (
-        "/conferences/{id}",
-        &["200", "304", "401", "403", "404", "429"],
-    ),
-    (
-        "/conferences/changes",
-        &["200", "400", "401", "403", "410", "429"],
-    ),
-    ("/journals", &["200", "304", "400", "401", "403", "429"]),
-    (
-        "/journals/{id}",
-        &["200", "304", "401", "403", "404", "429"],
-    ),
-    (
-        "/journals/changes",
-        &["200", "400", "401", "403", "410", "429"],
-    ),
-    (
-        "/exports/{dataset}",
-        &["200", "206", "304", "400", "401", "403", "416", "429"],
-    ),
-    ("/reference/therapy-areas", &["200", "401", "403"]),
-    ("/reference/tags", &["200", "400", "401", "403"]),
-    ("/reference/organizations", &["200", "400", "401", "403"]),
-    ("/status", &["200", "503"]),
+const STATUSES: [(&str, &[&str]); 11] = cases![
+    "/conferences", &["200", "304", "400", "401", "403", "429"];
+    "/conferences/{id}", &["200", "304", "401", "403", "404", "429"];
+    "/conferences/changes", &["200", "400", "401", "403", "410", "429"];
+    "/journals", &["200", "304", "400", "401", "403", "429"];
+    "/journals/{id}", &["200", "304", "401", "403", "404", "429"];
+    "/journals/changes", &["200", "400", "401", "403", "410", "429"];
+    "/exports/{dataset}", &["200", "206", "304", "400", "401", "403", "416", "429"];
+    "/reference/therapy-areas", &["200", "401", "403"];
+    "/reference/tags", &["200", "400", "401", "403"];
+    "/reference/organizations", &["200", "400", "401", "403"];
+    "/status", &["200", "503"];
 ];
 
 #[test]
@@ -78,20 +63,10 @@ fn paths_and_statuses_are_those_of_the_contract() {
 
 #[test]
 fn responses_have_the_headers_of_their_status() {
-    let every = [
-        "X-Request-Id",
-        "RateLimit-Limit",
-        "RateLimit-Remaining",
-        "RateLimit-Reset",
-    ];
-    let file = [
-        "ETag",
-        "Accept-Ranges",
-        "X-Sync-Token",
-        "X-Record-Count",
-        "Repr-Digest",
-        "X-Records-Digest",
-        "Content-Disposition",
+    let every = words!["X-Request-Id" "RateLimit-Limit" "RateLimit-Remaining" "RateLimit-Reset"];
+    let file = words![
+        "ETag" "Accept-Ranges" "X-Sync-Token" "X-Record-Count" "Repr-Digest" "X-Records-Digest"
+        "Content-Disposition"
     ];
     let document = sample();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -159,27 +134,19 @@ fn parameters_are_documented_as_required_or_with_a_default() {
 
 #[test]
 fn parameters_are_those_of_the_contract() {
-    let expected = [
-        (
-            "/conferences",
-            "limit cursor updated_since q year start_date_from start_date_to country therapy_area If-None-Match",
-        ),
-        ("/conferences/{id}", "id If-None-Match"),
-        (
-            "/conferences/changes",
-            "since updated_since limit wait resync",
-        ),
-        ("/journals", "limit cursor updated_since q If-None-Match"),
-        ("/journals/{id}", "id If-None-Match"),
-        ("/journals/changes", "since updated_since limit wait resync"),
-        (
-            "/exports/{dataset}",
-            "dataset format If-None-Match Range If-Range",
-        ),
-        ("/reference/therapy-areas", "If-None-Match"),
-        ("/reference/tags", "dataset type If-None-Match"),
-        ("/reference/organizations", "dataset If-None-Match"),
-        ("/status", ""),
+    let expected = cases![
+        "/conferences",
+            "limit cursor updated_since q year start_date_from start_date_to country therapy_area If-None-Match";
+        "/conferences/{id}", "id If-None-Match";
+        "/conferences/changes", "since updated_since limit wait resync";
+        "/journals", "limit cursor updated_since q If-None-Match";
+        "/journals/{id}", "id If-None-Match";
+        "/journals/changes", "since updated_since limit wait resync";
+        "/exports/{dataset}", "dataset format If-None-Match Range If-Range";
+        "/reference/therapy-areas", "If-None-Match";
+        "/reference/tags", "dataset type If-None-Match";
+        "/reference/organizations", "dataset If-None-Match";
+        "/status", "";
     ];
     let document = sample();
     for (path, names) in expected {

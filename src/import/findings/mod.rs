@@ -251,48 +251,20 @@ mod tests {
             );
             found(line, Some("id"), Some(&line.to_string()), message)
         };
-        let cases: [(Vec<Finding>, &[&str]); 6] = [
-            (
-                vec![date(2, "x")],
-                &["c.csv:2: start_date: `x` - write a date, such as 2026-03-15"],
-            ),
-            (
-                (2..8_195)
-                    .map(|line| date(line, if line == 3 { "y" } else { "x" }))
-                    .collect(),
-                &[
-                    "c.csv:2, 3, 4 and 8,190 more: start_date: `x`, `y` - write a date, such as 2026-03-15",
-                ],
-            ),
-            (
-                vec![
-                    unknown(1, "Foo", "known names are `id`"),
-                    unknown(1, "Bar", "known names are `id`"),
-                ],
-                &["c.csv:1: Foo, Bar: unknown column; known names are `id`"],
-            ),
-            (
-                vec![
-                    misspelt("nam", "name"),
-                    misspelt("ulr", "url"),
-                    misspelt("ulr", "url"),
-                ],
-                &[
-                    "c.csv:1: nam: unknown column; did you mean `name`?",
-                    "c.csv:1: ulr: unknown column; did you mean `url`?",
-                ],
-            ),
-            (
-                vec![twice(3), twice(40)],
+        let cases: [(Vec<Finding>, &[&str]); 6] = cases![
+            vec![date(2, "x")], &["c.csv:2: start_date: `x` - write a date, such as 2026-03-15"];
+            (2..8_195).map(|line| date(line, if line == 3 { "y" } else { "x" })).collect(),
+                &["c.csv:2, 3, 4 and 8,190 more: start_date: `x`, `y` - write a date, such as 2026-03-15"];
+            vec![unknown(1, "Foo", "known names are `id`"), unknown(1, "Bar", "known names are `id`")],
+                &["c.csv:1: Foo, Bar: unknown column; known names are `id`"];
+            vec![misspelt("nam", "name"), misspelt("ulr", "url"), misspelt("ulr", "url")],
+                &["c.csv:1: nam: unknown column; did you mean `name`?", "c.csv:1: ulr: unknown column; did you mean `url`?"];
+            vec![twice(3), twice(40)],
                 &[
                     "c.csv:3, 40: id: `3`, `40` - appears twice; the first row with this id is at c.csv:2 (the others \
                  likewise)",
-                ],
-            ),
-            (
-                vec![found(7, None, None, "b"), found(2, None, None, "a")],
-                &["c.csv:2: a", "c.csv:7: b"],
-            ),
+                ];
+            vec![found(7, None, None, "b"), found(2, None, None, "a")], &["c.csv:2: a", "c.csv:7: b"];
         ];
         for (faults, expected) in cases {
             assert_eq!(shown(&faults), expected);
@@ -302,13 +274,10 @@ mod tests {
     #[test]
     fn three_rows_of_a_group_are_shown_and_more_are_counted() {
         let date = |line: u64| found(line, Some("city"), Some(&line.to_string()), "x");
-        let cases = [
-            (1, "c.csv:1: city: `1` - x"),
-            (3, "c.csv:1, 2, 3: city: `1`, `2`, `3` - x"),
-            (
-                4,
-                "c.csv:1, 2, 3 and 1 more: city: `1`, `2`, `3` and more - x",
-            ),
+        let cases = cases![
+            1, "c.csv:1: city: `1` - x";
+            3, "c.csv:1, 2, 3: city: `1`, `2`, `3` - x";
+            4, "c.csv:1, 2, 3 and 1 more: city: `1`, `2`, `3` and more - x";
         ];
         for (count, expected) in cases {
             assert_eq!(
@@ -338,64 +307,15 @@ mod tests {
     fn a_group_has_one_file_rule_field_and_code() {
         let blanks = |count: u32, name: &str| message!("has {count} blanks, write `{name}`");
         let one = found(2, Some("city"), Some("v"), blanks(3, "a"));
-        let cases = [
-            (
-                Finding {
-                    line: Some(3),
-                    ..one.clone()
-                },
-                1,
-            ),
-            (
-                Finding {
-                    value: Some("w".into()),
-                    ..one.clone()
-                },
-                1,
-            ),
-            (
-                Finding {
-                    message: blanks(14, "b"),
-                    ..one.clone()
-                },
-                1,
-            ),
-            (
-                Finding {
-                    file: Some("d.csv".into()),
-                    ..one.clone()
-                },
-                2,
-            ),
-            (
-                Finding {
-                    file: None,
-                    kind: Some("journals"),
-                    ..one.clone()
-                },
-                2,
-            ),
-            (
-                Finding {
-                    rule: Some("blanks"),
-                    ..one.clone()
-                },
-                2,
-            ),
-            (
-                Finding {
-                    field: Some("venue".into()),
-                    ..one.clone()
-                },
-                2,
-            ),
-            (
-                Finding {
-                    message: message!("has {} blanks; write `{}`", 3, "a"),
-                    ..one.clone()
-                },
-                2,
-            ),
+        let cases = cases![
+            Finding { line: Some(3), ..one.clone() }, 1;
+            Finding { value: Some("w".into()), ..one.clone() }, 1;
+            Finding { message: blanks(14, "b"), ..one.clone() }, 1;
+            Finding { file: Some("d.csv".into()), ..one.clone() }, 2;
+            Finding { file: None, kind: Some("journals"), ..one.clone() }, 2;
+            Finding { rule: Some("blanks"), ..one.clone() }, 2;
+            Finding { field: Some("venue".into()), ..one.clone() }, 2;
+            Finding { message: message!("has {} blanks; write `{}`", 3, "a"), ..one.clone() }, 2;
         ];
         for (other, expected) in cases {
             assert_eq!(
@@ -456,19 +376,11 @@ mod tests {
 
     #[test]
     fn bad_rows_are_printed_with_file_line_field_and_value() {
-        let cases = [
-            (
-                Some("start_date"),
-                Some("2026-13-01"),
-                "start_date: `2026-13-01` - write a date",
-            ),
-            (Some("start_date"), None, "start_date: write a date"),
-            (None, None, "write a date"),
-            (
-                Some("name"),
-                Some("a\x1b[31m\nb"),
-                "name: `a\\u{1b}[31m\\nb` - write a date",
-            ),
+        let cases = cases![
+            Some("start_date"), Some("2026-13-01"), "start_date: `2026-13-01` - write a date";
+            Some("start_date"), None, "start_date: write a date";
+            None, None, "write a date";
+            Some("name"), Some("a\x1b[31m\nb"), "name: `a\\u{1b}[31m\\nb` - write a date";
         ];
         for (field, value, expected) in cases {
             let row = bad_row(field, value, "write a date");
@@ -478,15 +390,10 @@ mod tests {
 
     #[test]
     fn bad_rows_are_written_as_json() {
-        let cases = [
-            (
-                bad_row(Some("year"), Some("26"), "write a year"),
-                r#"{"file":"conferences.csv","line":12,"field":"year","value":"26","message":"write a year"}"#,
-            ),
-            (
-                bad_row(None, None, "x"),
-                r#"{"file":"conferences.csv","line":12,"field":null,"value":null,"message":"x"}"#,
-            ),
+        let cases = cases![
+            bad_row(Some("year"), Some("26"), "write a year"),
+                r#"{"file":"conferences.csv","line":12,"field":"year","value":"26","message":"write a year"}"#;
+            bad_row(None, None, "x"), r#"{"file":"conferences.csv","line":12,"field":null,"value":null,"message":"x"}"#;
         ];
         for (row, expected) in cases {
             assert_eq!(serde_json::to_string(&row).unwrap(), expected);

@@ -31,7 +31,7 @@ pub(in crate::import) struct Identity {
     /// The fields with ISSNs, and their texts.
     issns: Vec<(&'static str, Box<str>)>,
     /// The comparable forms. Few rows share a match key, so few identities are compared.
-    forms: OnceCell<Forms>,
+    forms: OnceCell<Box<Forms>>,
 }
 
 /// The comparable forms of an identity.
@@ -74,14 +74,14 @@ impl Identity {
             let words = self.name.split([' ', '-']).map(comparable);
             let words: Vec<String> = words.filter(is_long).collect();
             let issns = self.issns.iter();
-            Forms {
+            Box::new(Forms {
                 name: comparable(&self.name),
                 words: words.join(" "),
                 abbv: self.abbv.as_deref().map(comparable).filter(is_long),
                 issns: issns
                     .filter_map(|(field, issn)| valid_issn(field, issn))
                     .collect(),
-            }
+            })
         })
     }
 

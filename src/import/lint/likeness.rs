@@ -55,34 +55,22 @@ mod tests {
 
     #[test]
     fn names_that_differ_by_a_slip_are_alike() {
-        let cases = [
-            (
-                "European Society of Cardiology Congress",
-                "Europaen Society of Cardiology Congress",
-                true,
-            ),
-            (
-                "European Society of Cardiology Congress",
-                "EUROPEAN SOCIETY OF CARDIOLOGY - CONGRESS",
-                true,
-            ),
-            ("Heart & Lung Congress", "Heart and Lung Congress", true),
-            (
-                "ASCO Annual Meeting 2026",
-                "ASCO Annual Meeting 2025",
-                false,
-            ),
-            ("ESMO Breast Cancer", "ESMO Lung Cancer", false),
-            ("Asia Pacific Forum 1", "Asia Pacific Forum 2", false),
-            ("", "A", false),
+        let cases = cases![
+            "European Society of Cardiology Congress", "Europaen Society of Cardiology Congress", true;
+            "European Society of Cardiology Congress", "EUROPEAN SOCIETY OF CARDIOLOGY - CONGRESS", true;
+            "Heart & Lung Congress", "Heart and Lung Congress", true;
+            "ASCO Annual Meeting 2026", "ASCO Annual Meeting 2025", false;
+            "ESMO Breast Cancer", "ESMO Lung Cancer", false;
+            "Asia Pacific Forum 1", "Asia Pacific Forum 2", false;
+            "", "A", false;
             // One letter in ten may differ, counted by the longer name.
-            ("abcdefghijklmnopqrst", "abcdefghijklmnopqrxx", true),
-            ("abcdefghijklmnopqrst", "abcdefghijklmnopqxxx", false),
-            ("abcdefghijklmnopqrst", "abcdefghijklmnopqrx", true),
-            ("abcdefghijklmnopqrs", "abcdefghijklmnopqxx", false),
-            ("abcdefghij", "abcdefghix", true),
-            ("abcdefghi", "abcdefghx", false),
-            ("Patients' Day", "Patients’ Day", true),
+            "abcdefghijklmnopqrst", "abcdefghijklmnopqrxx", true;
+            "abcdefghijklmnopqrst", "abcdefghijklmnopqxxx", false;
+            "abcdefghijklmnopqrst", "abcdefghijklmnopqrx", true;
+            "abcdefghijklmnopqrs", "abcdefghijklmnopqxx", false;
+            "abcdefghij", "abcdefghix", true;
+            "abcdefghi", "abcdefghx", false;
+            "Patients' Day", "Patients’ Day", true;
         ];
         for (one, other, expected) in cases {
             let [first, second] = [one, other].map(comparable);

@@ -310,32 +310,16 @@ mod tests {
     #[test]
     fn the_date_that_does_not_fit_is_named() {
         type Find = fn(&ConferenceFields) -> Option<Fault>;
-        let cases: [(Find, [&str; 4], &str); 5] = [
-            (
-                unlikely_date,
-                ["2026-05-29", "2101-01-01", "2102-01-01", ""],
-                "end_date `2101-01-01` is not between",
-            ),
-            (
-                long_meeting,
-                ["2025-12-31", "2026-02-28", "", ""],
-                "end_date `2026-02-28` is 59 days after the start_date 2025-12-31",
-            ),
-            (
-                deadline_after_start,
-                ["2026-05-29", "", "2026-01-01", "2026-06-01"],
-                "late_breaking_due_date `2026-06-01` is after the start_date",
-            ),
-            (
-                deadline_after_start,
-                ["2026-05-29", "", "2026-05-30", "2026-06-01"],
-                "abstract_due_date `2026-05-30` is after the start_date",
-            ),
-            (
-                deadline_after_start,
-                ["2026-05-29", "", "2016-05-30", ""],
-                "abstract_due_date `2016-05-30` is years before the start_date",
-            ),
+        let cases: [(Find, [&str; 4], &str); 5] = cases![
+            unlikely_date, ["2026-05-29", "2101-01-01", "2102-01-01", ""], "end_date `2101-01-01` is not between";
+            long_meeting, ["2025-12-31", "2026-02-28", "", ""],
+                "end_date `2026-02-28` is 59 days after the start_date 2025-12-31";
+            deadline_after_start, ["2026-05-29", "", "2026-01-01", "2026-06-01"],
+                "late_breaking_due_date `2026-06-01` is after the start_date";
+            deadline_after_start, ["2026-05-29", "", "2026-05-30", "2026-06-01"],
+                "abstract_due_date `2026-05-30` is after the start_date";
+            deadline_after_start, ["2026-05-29", "", "2016-05-30", ""],
+                "abstract_due_date `2016-05-30` is years before the start_date";
         ];
         for (find, dates, expected) in cases {
             let fault = find(&conference("ASCO", 2026, dates)).unwrap();
@@ -351,120 +335,50 @@ mod tests {
 
     #[test]
     fn dates_that_do_not_fit_are_found() {
-        let cases = [
-            (
-                "ASCO",
-                2026,
-                ["2026-05-29", "2026-06-02", "2026-01-27", "2026-03-10"],
-                "",
-            ),
-            ("ASCO", 2026, ["", "", "2026-01-27", ""], ""),
-            ("ASCO", 2026, ["2025-12-29", "2026-01-02", "", ""], ""),
-            (
-                "ASCO",
-                2026,
-                ["2024-05-29", "", "", ""],
-                "year_far_from_dates",
-            ),
-            (
-                "ASCO",
-                2062,
-                ["2026-05-29", "", "", ""],
-                "year_far_from_dates",
-            ),
-            ("ASCO 2026", 2026, ["2026-05-29", "", "", ""], ""),
-            (
-                "ASCO 2025",
-                2026,
-                ["2026-05-29", "", "", ""],
-                "year_in_name",
-            ),
-            ("ASCO 2025", 2026, ["2025-12-29", "", "", ""], ""),
-            ("ASCO 2025/2026", 2026, ["", "", "", ""], ""),
-            ("ASCO", 0, ["2026-05-29", "", "", ""], "year_missing"),
-            ("ASCO", 0, ["", "", "2026-01-27", ""], ""),
-            ("Congress on Agenda 2050", 2026, ["", "", "", ""], ""),
-            ("Room 2001", 2026, ["", "", "", ""], ""),
-            (
-                "ASCO",
-                2026,
-                ["0206-05-29", "", "", ""],
-                "year_far_from_dates unlikely_date",
-            ),
-            ("ASCO", 2026, ["2026-05-29", "2026-06-29", "", ""], ""),
-            (
-                "ASCO",
-                2026,
-                ["2026-05-29", "2026-07-02", "", ""],
-                "long_meeting",
-            ),
-            ("ASCO", 2026, ["2026-05-29", "", "2026-05-29", ""], ""),
-            (
-                "ASCO",
-                2026,
-                ["2026-05-29", "", "2026-06-29", ""],
-                "deadline_after_start",
-            ),
-            (
-                "ASCO",
-                2026,
-                ["2026-05-29", "", "", "2027-01-29"],
-                "deadline_after_start",
-            ),
-            (
-                "ASCO",
-                2026,
-                ["2026-05-29", "", "2016-01-27", ""],
-                "deadline_after_start",
-            ),
+        let cases = cases![
+            "ASCO", 2026, ["2026-05-29", "2026-06-02", "2026-01-27", "2026-03-10"], "";
+            "ASCO", 2026, ["", "", "2026-01-27", ""], "";
+            "ASCO", 2026, ["2025-12-29", "2026-01-02", "", ""], "";
+            "ASCO", 2026, ["2024-05-29", "", "", ""], "year_far_from_dates";
+            "ASCO", 2062, ["2026-05-29", "", "", ""], "year_far_from_dates";
+            "ASCO 2026", 2026, ["2026-05-29", "", "", ""], "";
+            "ASCO 2025", 2026, ["2026-05-29", "", "", ""], "year_in_name";
+            "ASCO 2025", 2026, ["2025-12-29", "", "", ""], "";
+            "ASCO 2025/2026", 2026, ["", "", "", ""], "";
+            "ASCO", 0, ["2026-05-29", "", "", ""], "year_missing";
+            "ASCO", 0, ["", "", "2026-01-27", ""], "";
+            "Congress on Agenda 2050", 2026, ["", "", "", ""], "";
+            "Room 2001", 2026, ["", "", "", ""], "";
+            "ASCO", 2026, ["0206-05-29", "", "", ""], "year_far_from_dates unlikely_date";
+            "ASCO", 2026, ["2026-05-29", "2026-06-29", "", ""], "";
+            "ASCO", 2026, ["2026-05-29", "2026-07-02", "", ""], "long_meeting";
+            "ASCO", 2026, ["2026-05-29", "", "2026-05-29", ""], "";
+            "ASCO", 2026, ["2026-05-29", "", "2026-06-29", ""], "deadline_after_start";
+            "ASCO", 2026, ["2026-05-29", "", "", "2027-01-29"], "deadline_after_start";
+            "ASCO", 2026, ["2026-05-29", "", "2016-01-27", ""], "deadline_after_start";
             // The boundaries of each rule.
-            ("ASCO", 2026, ["2025-01-01", "", "", ""], ""),
-            ("ASCO", 2026, ["2027-12-31", "", "", ""], ""),
-            (
-                "ASCO",
-                2026,
-                ["2028-01-01", "", "", ""],
-                "year_far_from_dates",
-            ),
-            ("ASCO 2021", 2026, ["", "", "", ""], "year_in_name"),
-            ("ASCO 2020", 2026, ["", "", "", ""], ""),
-            ("ASCO 2031", 2026, ["", "", "", ""], "year_in_name"),
-            ("ASCO 1999", 2000, ["", "", "", ""], "year_in_name"),
-            ("ASCO'25, ASCO2025", 2026, ["", "", "", ""], ""),
-            ("ASCO 2025-2026", 2026, ["", "", "", ""], ""),
-            ("ASCO", 1900, ["1900-01-01", "", "", ""], ""),
-            ("ASCO", 1900, ["1899-12-31", "", "", ""], "unlikely_date"),
-            ("ASCO", 2100, ["2100-12-31", "", "", ""], ""),
-            ("ASCO", 2100, ["2101-01-01", "", "", ""], "unlikely_date"),
-            ("ASCO", 2100, ["", "", "", "2101-01-01"], "unlikely_date"),
-            (
-                "ASCO",
-                2026,
-                ["2026-05-29", "2026-06-30", "", ""],
-                "long_meeting",
-            ),
-            ("ASCO", 2024, ["2024-01-31", "2024-03-02", "", ""], ""),
-            (
-                "ASCO",
-                2024,
-                ["2024-01-31", "2024-03-03", "", ""],
-                "long_meeting",
-            ),
-            ("ASCO", 2025, ["2025-12-01", "2026-01-01", "", ""], ""),
-            (
-                "ASCO",
-                2026,
-                ["2026-05-29", "", "2026-05-30", ""],
-                "deadline_after_start",
-            ),
-            ("ASCO", 2026, ["2026-05-29", "", "", "2026-05-29"], ""),
-            ("ASCO", 2026, ["2026-05-29", "", "", "2023-05-27"], ""),
-            (
-                "ASCO",
-                2026,
-                ["2026-05-29", "", "", "2023-05-26"],
-                "deadline_after_start",
-            ),
+            "ASCO", 2026, ["2025-01-01", "", "", ""], "";
+            "ASCO", 2026, ["2027-12-31", "", "", ""], "";
+            "ASCO", 2026, ["2028-01-01", "", "", ""], "year_far_from_dates";
+            "ASCO 2021", 2026, ["", "", "", ""], "year_in_name";
+            "ASCO 2020", 2026, ["", "", "", ""], "";
+            "ASCO 2031", 2026, ["", "", "", ""], "year_in_name";
+            "ASCO 1999", 2000, ["", "", "", ""], "year_in_name";
+            "ASCO'25, ASCO2025", 2026, ["", "", "", ""], "";
+            "ASCO 2025-2026", 2026, ["", "", "", ""], "";
+            "ASCO", 1900, ["1900-01-01", "", "", ""], "";
+            "ASCO", 1900, ["1899-12-31", "", "", ""], "unlikely_date";
+            "ASCO", 2100, ["2100-12-31", "", "", ""], "";
+            "ASCO", 2100, ["2101-01-01", "", "", ""], "unlikely_date";
+            "ASCO", 2100, ["", "", "", "2101-01-01"], "unlikely_date";
+            "ASCO", 2026, ["2026-05-29", "2026-06-30", "", ""], "long_meeting";
+            "ASCO", 2024, ["2024-01-31", "2024-03-02", "", ""], "";
+            "ASCO", 2024, ["2024-01-31", "2024-03-03", "", ""], "long_meeting";
+            "ASCO", 2025, ["2025-12-01", "2026-01-01", "", ""], "";
+            "ASCO", 2026, ["2026-05-29", "", "2026-05-30", ""], "deadline_after_start";
+            "ASCO", 2026, ["2026-05-29", "", "", "2026-05-29"], "";
+            "ASCO", 2026, ["2026-05-29", "", "", "2023-05-27"], "";
+            "ASCO", 2026, ["2026-05-29", "", "", "2023-05-26"], "deadline_after_start";
         ];
         for (name, year, dates, expected) in cases {
             let conference = conference(name, year, dates);
@@ -479,49 +393,22 @@ mod tests {
 
     #[test]
     fn a_country_in_the_city_is_found() {
-        let cases = [
-            (
-                "Rome, Italy",
-                "",
-                "write `Rome` as the city, and `Italy` as the country",
-            ),
-            (
-                "Rome (Italia)",
-                "",
-                "write `Rome` as the city, and `Italy` as the country",
-            ),
-            (
-                "Washington, DC, USA",
-                "",
-                "write `Washington, DC` as the city, and `United States` as the country",
-            ),
-            (
-                "Rome, Italy",
-                "Italy",
-                "ends with a country, and the country is `Italy`; write `Rome` as the city, and check the country",
-            ),
-            (
-                "Köln (Deutschland)",
-                "Germany",
-                "write `Köln` as the city, and check the country",
-            ),
-            (
-                "Tbilisi, Georgia",
-                "Georgia",
-                "write `Tbilisi` as the city, and check the country",
-            ),
-            (
-                "Nice, France",
-                "Italy",
-                "the country is `Italy`; write `Nice` as the city, and check the country",
-            ),
-            ("Atlanta, Georgia", "United States", ""),
-            ("Palma, Mallorca", "Spain", ""),
-            ("Rome", "", ""),
-            ("Singapore", "", ""),
-            (", Italy", "", ""),
-            ("Palma, Mallorca", "", ""),
-            ("Atlanta, Georgia", "", ""),
+        let cases = cases![
+            "Rome, Italy", "", "write `Rome` as the city, and `Italy` as the country";
+            "Rome (Italia)", "", "write `Rome` as the city, and `Italy` as the country";
+            "Washington, DC, USA", "", "write `Washington, DC` as the city, and `United States` as the country";
+            "Rome, Italy", "Italy",
+                "ends with a country, and the country is `Italy`; write `Rome` as the city, and check the country";
+            "Köln (Deutschland)", "Germany", "write `Köln` as the city, and check the country";
+            "Tbilisi, Georgia", "Georgia", "write `Tbilisi` as the city, and check the country";
+            "Nice, France", "Italy", "the country is `Italy`; write `Nice` as the city, and check the country";
+            "Atlanta, Georgia", "United States", "";
+            "Palma, Mallorca", "Spain", "";
+            "Rome", "", "";
+            "Singapore", "", "";
+            ", Italy", "", "";
+            "Palma, Mallorca", "", "";
+            "Atlanta, Georgia", "", "";
         ];
         for (city, country, expected) in cases {
             let [city, country] =
@@ -572,37 +459,12 @@ mod tests {
         fn number(value: f64) -> Option<Number> {
             Number::try_from(value).ok()
         }
-        let cases: [(Set, f64, f64, &str); 5] = [
-            (
-                |journal, value| journal.impact_factor = number(value),
-                1_000.0,
-                1_000.001,
-                "impact_factor",
-            ),
-            (
-                |journal, value| journal.citescore = number(value),
-                2_000.0,
-                2_001.0,
-                "citescore",
-            ),
-            (
-                |journal, value| journal.sjr = number(value),
-                500.0,
-                500.5,
-                "sjr",
-            ),
-            (
-                |journal, value| journal.publishing.apc_usd = number(value),
-                50_000.0,
-                50_001.0,
-                "publishing.apc_usd",
-            ),
-            (
-                |journal, value| journal.publishing.apc_usd = number(value),
-                10.0,
-                9.99,
-                "publishing.apc_usd",
-            ),
+        let cases: [(Set, f64, f64, &str); 5] = cases![
+            |journal, value| journal.impact_factor = number(value), 1_000.0, 1_000.001, "impact_factor";
+            |journal, value| journal.citescore = number(value), 2_000.0, 2_001.0, "citescore";
+            |journal, value| journal.sjr = number(value), 500.0, 500.5, "sjr";
+            |journal, value| journal.publishing.apc_usd = number(value), 50_000.0, 50_001.0, "publishing.apc_usd";
+            |journal, value| journal.publishing.apc_usd = number(value), 10.0, 9.99, "publishing.apc_usd";
         ];
         for (set, right, wrong, field) in cases {
             let found = |value: f64| {
@@ -655,64 +517,21 @@ mod tests {
     fn numbers_that_no_journal_has_are_found() {
         let number = |value: f64| Number::try_from(value).ok();
         type Set = fn(&mut JournalFields, Option<Number>);
-        let cases: [(&str, Set, f64, &str); 9] = [
-            (
-                "free",
-                |journal, value| journal.publishing.apc_usd = value,
-                0.0,
-                "",
-            ),
-            (
-                "a group of digits",
-                |journal, value| journal.publishing.apc_usd = value,
-                2.917,
-                "unlikely_number",
-            ),
-            (
-                "usual",
-                |journal, value| journal.impact_factor = value,
-                503.1,
-                "",
-            ),
-            (
-                "a lost point",
-                |journal, value| journal.impact_factor = value,
-                4_250.0,
-                "unlikely_number",
-            ),
-            (
-                "cents",
-                |journal, value| journal.publishing.apc_usd = value,
-                385_000.0,
-                "unlikely_number",
-            ),
-            (
-                "dear",
-                |journal, value| journal.publishing.apc_usd = value,
-                12_690.0,
-                "",
-            ),
-            (
-                "a metric as year",
-                |journal, _| journal.impact_factor_year = Some(42),
-                0.0,
-                "unlikely_number",
-            ),
-            (
-                "weeks",
-                |journal, value| journal.timelines.accept_to_print.min_weeks = value,
-                4.0,
-                "",
-            ),
-            (
-                "weeks exchanged",
+        let cases: [(&str, Set, f64, &str); 9] = cases![
+            "free", |journal, value| journal.publishing.apc_usd = value, 0.0, "";
+            "a group of digits", |journal, value| journal.publishing.apc_usd = value, 2.917, "unlikely_number";
+            "usual", |journal, value| journal.impact_factor = value, 503.1, "";
+            "a lost point", |journal, value| journal.impact_factor = value, 4_250.0, "unlikely_number";
+            "cents", |journal, value| journal.publishing.apc_usd = value, 385_000.0, "unlikely_number";
+            "dear", |journal, value| journal.publishing.apc_usd = value, 12_690.0, "";
+            "a metric as year", |journal, _| journal.impact_factor_year = Some(42), 0.0, "unlikely_number";
+            "weeks", |journal, value| journal.timelines.accept_to_print.min_weeks = value, 4.0, "";
+            "weeks exchanged",
                 |journal, value| {
                     journal.timelines.accept_to_print.min_weeks = value;
                     journal.timelines.accept_to_print.max_weeks = Number::try_from(2.0).ok();
                 },
-                4.0,
-                "weeks_reversed",
-            ),
+                4.0, "weeks_reversed";
         ];
         for (name, set, value, expected) in cases {
             let mut journal = JournalFields::default();

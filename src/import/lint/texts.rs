@@ -556,65 +556,23 @@ mod tests {
 
     #[test]
     fn every_html_escape_is_reported_with_its_character() {
-        let cases = [
-            (
-                "Men&apos;s",
-                Some("contains `&apos;`, which is HTML; write `'` instead"),
-            ),
-            (
-                "Men&#39;s",
-                Some("contains `&#39;`, which is HTML; write `'` instead"),
-            ),
-            (
-                "Men&#x27;s",
-                Some("contains `&#x27;`, which is HTML; write `'` instead"),
-            ),
-            (
-                "Men&#X2019;s",
-                Some("contains `&#X2019;`, which is HTML; write `’` instead"),
-            ),
-            (
-                "&quot;A&quot;",
-                Some("contains `&quot;`, which is HTML; write `\"` instead"),
-            ),
-            (
-                "a &lt; b",
-                Some("contains `&lt;`, which is HTML; write `<` instead"),
-            ),
-            (
-                "a &gt; b",
-                Some("contains `&gt;`, which is HTML; write `>` instead"),
-            ),
-            (
-                "a&nbsp;b",
-                Some("contains `&nbsp;`, which is HTML; write ` ` instead"),
-            ),
-            (
-                "a<br />b",
-                Some("contains `<br />`, which is HTML; write ` ` instead"),
-            ),
+        let cases = cases![
+            "Men&apos;s", Some("contains `&apos;`, which is HTML; write `'` instead");
+            "Men&#39;s", Some("contains `&#39;`, which is HTML; write `'` instead");
+            "Men&#x27;s", Some("contains `&#x27;`, which is HTML; write `'` instead");
+            "Men&#X2019;s", Some("contains `&#X2019;`, which is HTML; write `’` instead");
+            "&quot;A&quot;", Some("contains `&quot;`, which is HTML; write `\"` instead");
+            "a &lt; b", Some("contains `&lt;`, which is HTML; write `<` instead");
+            "a &gt; b", Some("contains `&gt;`, which is HTML; write `>` instead");
+            "a&nbsp;b", Some("contains `&nbsp;`, which is HTML; write ` ` instead");
+            "a<br />b", Some("contains `<br />`, which is HTML; write ` ` instead");
             // The first sound one of several.
-            (
-                "A<B &#999999999999; &amp;",
-                Some("contains `&amp;`, which is HTML; write `&` instead"),
-            ),
-            (
-                "&#; &#231;&#227;",
-                Some("contains `&#231;`, which is HTML; write `ç` instead"),
-            ),
-            (
-                "A&#10;B",
-                Some("contains `&#10;`, which is HTML; write `\n` instead"),
-            ),
-            (
-                "A&#0; &amp;",
-                Some("contains `&amp;`, which is HTML for a control character"),
-            ),
-            (
-                "Men&#x92;s",
-                Some("contains `&#x92;`, which is HTML for a control character"),
-            ),
-            ("Men's \"A\" < B & C", None),
+            "A<B &#999999999999; &amp;", Some("contains `&amp;`, which is HTML; write `&` instead");
+            "&#; &#231;&#227;", Some("contains `&#231;`, which is HTML; write `ç` instead");
+            "A&#10;B", Some("contains `&#10;`, which is HTML; write `\n` instead");
+            "A&#0; &amp;", Some("contains `&amp;`, which is HTML for a control character");
+            "Men&#x92;s", Some("contains `&#x92;`, which is HTML for a control character");
+            "Men's \"A\" < B & C", None;
         ];
         for (text, expected) in cases {
             let message = html_escape("name", text);
@@ -665,37 +623,34 @@ mod tests {
 
     #[test]
     fn invalid_websites_are_found() {
-        let cases = [
-            ("https://www.asco.org", None),
-            ("HTTP://asco.org/a?b=c#d", None),
-            ("https://例え.jp/会議", None),
-            ("https://web.archive.org/web/2020/http://asco.org/", None),
-            ("https://192.0.2.1:8080/", None),
-            ("TBD", None),
-            ("https://[2001:db8::1]/", None),
-            ("https://asco.org./", None),
-            ("https://asco.de", None),
-            ("https://asco.c", Some("is not a website address")),
-            ("https://user@asco.org/o'hara", None),
-            ("asco.org/?mail=a@b", Some("is not a website address")),
-            ("www.asco.org", Some("write `https://www.asco.org`")),
-            ("asco.org/annual", Some("write `https://asco.org/annual`")),
-            ("//asco.org", Some("write `https://asco.org`")),
-            ("https://asco.org ", None),
-            ("htps://asco.org", Some("is not a website address")),
-            ("http:/asco.org", Some("is not a website address")),
-            ("https:///asco.org", Some("is not a website address")),
-            ("https://asco", Some("is not a website address")),
-            ("https://https://asco.org", Some("is not a website address")),
-            ("https://asco..org", Some("is not a website address")),
-            (
-                "https://asco.org, https://esmo.org",
-                Some("is not a website address"),
-            ),
-            ("ftp://asco.org", Some("is not a website address")),
-            ("mailto:info@asco.org", Some("is not a website address")),
-            ("info@asco.org", Some("is not a website address")),
-            ("see website", Some("is not a website address")),
+        let cases = cases![
+            "https://www.asco.org", None;
+            "HTTP://asco.org/a?b=c#d", None;
+            "https://例え.jp/会議", None;
+            "https://web.archive.org/web/2020/http://asco.org/", None;
+            "https://192.0.2.1:8080/", None;
+            "TBD", None;
+            "https://[2001:db8::1]/", None;
+            "https://asco.org./", None;
+            "https://asco.de", None;
+            "https://asco.c", Some("is not a website address");
+            "https://user@asco.org/o'hara", None;
+            "asco.org/?mail=a@b", Some("is not a website address");
+            "www.asco.org", Some("write `https://www.asco.org`");
+            "asco.org/annual", Some("write `https://asco.org/annual`");
+            "//asco.org", Some("write `https://asco.org`");
+            "https://asco.org ", None;
+            "htps://asco.org", Some("is not a website address");
+            "http:/asco.org", Some("is not a website address");
+            "https:///asco.org", Some("is not a website address");
+            "https://asco", Some("is not a website address");
+            "https://https://asco.org", Some("is not a website address");
+            "https://asco..org", Some("is not a website address");
+            "https://asco.org, https://esmo.org", Some("is not a website address");
+            "ftp://asco.org", Some("is not a website address");
+            "mailto:info@asco.org", Some("is not a website address");
+            "info@asco.org", Some("is not a website address");
+            "see website", Some("is not a website address");
         ];
         for (text, expected) in cases {
             let found = no_address("url", text);

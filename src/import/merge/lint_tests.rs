@@ -34,125 +34,60 @@ fn licensed_database() -> TestDatabase {
 #[test]
 fn likely_mistakes_are_warned_of() {
     // The columns of each case: id, name, year, therapy_areas, country, start_date, city.
-    let cases = [
-        ("200,A,2026,Oncology,France,,", ""),
-        (
-            "200,A,2026,Oncolgy,France,,",
+    let cases = cases![
+        "200,A,2026,Oncology,France,,", "";
+        "200,A,2026,Oncolgy,France,,",
             "therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (1 row); licenses that name the right \
-             one (acme) do not match this one; did you mean `Oncology`? If not, keep it",
-        ),
-        (
-            "200,A,2026,oncology,France,,",
-            "therapy_areas: `oncology` - is another spelling of `Oncology` (1 row); licenses that name the right one (acme)",
-        ),
-        (
-            "200,A,2026,Oncology ,France,,",
-            "therapy_areas: `Oncology ` - is another spelling of `Oncology`",
-        ),
-        (
-            "200,A,2026,Haematology,France,,",
-            "`Haematology` - is another spelling of `Hematology` (1 row); licenses and filters treat them as different",
-        ),
-        (
-            "200,A,2026,Surgery;,France,,",
-            "`Surgery;` - is another spelling of `Surgery` (1 row); licenses and filters treat them as different",
-        ),
+             one (acme) do not match this one; did you mean `Oncology`? If not, keep it";
+        "200,A,2026,oncology,France,,",
+            "therapy_areas: `oncology` - is another spelling of `Oncology` (1 row); licenses that name the right one (acme)";
+        "200,A,2026,Oncology ,France,,", "therapy_areas: `Oncology ` - is another spelling of `Oncology`";
+        "200,A,2026,Haematology,France,,",
+            "`Haematology` - is another spelling of `Hematology` (1 row); licenses and filters treat them as different";
+        "200,A,2026,Surgery;,France,,",
+            "`Surgery;` - is another spelling of `Surgery` (1 row); licenses and filters treat them as different";
         // Only a license names Cardiology. Only lint's own list contains Hepatology.
-        (
-            "200,A,2026,Cardiolgy,France,,",
-            "`Cardiolgy` - looks like a misspelling of `Cardiology` (1 row); licenses that name the right one (heart)",
-        ),
-        (
-            "200,A,2026,CARDIOLOGY,France,,",
-            "`CARDIOLOGY` - is another spelling of `Cardiology`",
-        ),
-        ("200,A,2026,Hepatology,France,,", ""),
-        (
-            "200,A,2026,Hepatolgy,France,,",
-            "`Hepatolgy` - looks like a misspelling of `Hepatology`",
-        ),
-        (
-            "200,A,2026,\"Oncology, Hematology\",France,,",
+        "200,A,2026,Cardiolgy,France,,",
+            "`Cardiolgy` - looks like a misspelling of `Cardiology` (1 row); licenses that name the right one (heart)";
+        "200,A,2026,CARDIOLOGY,France,,", "`CARDIOLOGY` - is another spelling of `Cardiology`";
+        "200,A,2026,Hepatology,France,,", "";
+        "200,A,2026,Hepatolgy,France,,", "`Hepatolgy` - looks like a misspelling of `Hepatology`";
+        "200,A,2026,\"Oncology, Hematology\",France,,",
             "`Oncology, Hematology` - lists several in one text: `Oncology`, `Hematology` (1 row); licenses that name \
-             the right one (acme) do not match this one; in CSV write `Oncology; Hematology`",
-        ),
-        (
-            "200,A,2026,Oncology;Hematology,France,,",
-            "lists several in one text: `Oncology`, `Hematology`",
-        ),
-        (
-            "200,A,2026,Oncology / hematology,France,,",
-            "lists several in one text: `Oncology`, `Hematology`",
-        ),
-        (
-            "200,A,2026,Oncology and Hematology,France,,",
-            "lists several in one text",
-        ),
-        ("200,A,2026,Obstetrics and Gynecology,France,,", ""),
-        ("200,A,2026,\"Ear, Nose and Throat\",France,,", ""),
-        (
-            "200,A,2026,Balneology,France,,",
+             the right one (acme) do not match this one; in CSV write `Oncology; Hematology`";
+        "200,A,2026,Oncology;Hematology,France,,", "lists several in one text: `Oncology`, `Hematology`";
+        "200,A,2026,Oncology / hematology,France,,", "lists several in one text: `Oncology`, `Hematology`";
+        "200,A,2026,Oncology and Hematology,France,,", "lists several in one text";
+        "200,A,2026,Obstetrics and Gynecology,France,,", "";
+        "200,A,2026,\"Ear, Nose and Throat\",France,,", "";
+        "200,A,2026,Balneology,France,,",
             "`Balneology` - is not a known therapy area (1 row); no license names it, so licenses with other ones \
-             (acme, heart) do not match it; check its spelling",
-        ),
-        (
-            "200,A,2026,N/A,France,,",
-            "therapy_areas: `N/A` - is a placeholder",
-        ),
-        (
-            "200,A,2026,Oncology,Frnace,,",
-            "country: `Frnace` - looks like a misspelling of `France`",
-        ),
-        (
-            "200,A,2026,Oncology,Germny,,",
-            "country: `Germny` - looks like a misspelling of `Germany`",
-        ),
-        ("200,A,2026,Oncology,Germany,,", ""),
+             (acme, heart) do not match it; check its spelling";
+        "200,A,2026,N/A,France,,", "therapy_areas: `N/A` - is a placeholder";
+        "200,A,2026,Oncology,Frnace,,", "country: `Frnace` - looks like a misspelling of `France`";
+        "200,A,2026,Oncology,Germny,,", "country: `Germny` - looks like a misspelling of `Germany`";
+        "200,A,2026,Oncology,Germany,,", "";
         // A word of several records is asked about if a license names the near one, once.
-        (
-            "200,A,2026,Oncolgy,France,,\n201,B,2026,Oncolgy,France,,",
+        "200,A,2026,Oncolgy,France,,\n201,B,2026,Oncolgy,France,,",
             "conferences.csv:2: therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (2 records); licenses that \
-             name the right one (acme) do not match this one; did you mean `Oncology`?",
-        ),
-        (
-            "200,A,2026,Urollogy,France,,\n201,B,2026,Urollogy,France,,",
-            "therapy_areas: `Urollogy` - is not a known therapy area (2 rows, the first is here)",
-        ),
-        (
-            "200,A,2026,Oncology,Austria,,\n201,B,2026,Oncology,Australia,,\n202,C,2026,Oncology,Australia,,",
-            "",
-        ),
-        (
-            "200,A,2026,Oncology,Atlantis,,",
-            "country: `Atlantis` - is not a known country (1 row)",
-        ),
-        (
-            "200,A,2026,Oncology,TBD,,",
-            "country: `TBD` - is a placeholder",
-        ),
-        (
-            "200,congress 101,2026,Oncology,France,,",
-            "name: `congress 101` - is also the name of conference 101 in the database, of the same year; remove one",
-        ),
-        ("200,Congress 101,2027,Oncology,France,,", ""),
-        (
-            "200,A,2026,Oncology,France,,\n201,A,2026,Oncology,France,,",
-            "conferences.csv:3: name: `A` - is also the name of conference 200 at conferences.csv:2, of the same year",
-        ),
-        (
-            "200,Congress 101,2025,Oncology,France,2026-05-02,Paris",
-            "begins on the same day in the same city as conference 101 in the database",
-        ),
-        ("200,Another 101,2026,Oncology,France,2026-05-02,Paris", ""),
+             name the right one (acme) do not match this one; did you mean `Oncology`?";
+        "200,A,2026,Urollogy,France,,\n201,B,2026,Urollogy,France,,",
+            "therapy_areas: `Urollogy` - is not a known therapy area (2 rows, the first is here)";
+        "200,A,2026,Oncology,Austria,,\n201,B,2026,Oncology,Australia,,\n202,C,2026,Oncology,Australia,,", "";
+        "200,A,2026,Oncology,Atlantis,,", "country: `Atlantis` - is not a known country (1 row)";
+        "200,A,2026,Oncology,TBD,,", "country: `TBD` - is a placeholder";
+        "200,congress 101,2026,Oncology,France,,",
+            "name: `congress 101` - is also the name of conference 101 in the database, of the same year; remove one";
+        "200,Congress 101,2027,Oncology,France,,", "";
+        "200,A,2026,Oncology,France,,\n201,A,2026,Oncology,France,,",
+            "conferences.csv:3: name: `A` - is also the name of conference 200 at conferences.csv:2, of the same year";
+        "200,Congress 101,2025,Oncology,France,2026-05-02,Paris",
+            "begins on the same day in the same city as conference 101 in the database";
+        "200,Another 101,2026,Oncology,France,2026-05-02,Paris", "";
         // Lint does not repeat warnings about unchanged rows.
-        (
-            "101,Congress 101,2026,Oncology; Hematology,France,2026-05-02,Paris",
-            "",
-        ),
-        (
-            "101,Congress 102,2026,Oncology; Hematology,France,2026-05-02,Paris",
-            "conferences.csv:2: name: `Congress 102` - is also the name of conference 102 in the database",
-        ),
+        "101,Congress 101,2026,Oncology; Hematology,France,2026-05-02,Paris", "";
+        "101,Congress 102,2026,Oncology; Hematology,France,2026-05-02,Paris",
+            "conferences.csv:2: name: `Congress 102` - is also the name of conference 102 in the database";
     ];
     let database = licensed_database();
     for (rows, expected) in cases {
@@ -180,26 +115,15 @@ fn likely_mistakes_are_warned_of() {
             assert!(warnings[0].contains(expected), "{rows}{warnings:?}");
         }
     }
-    let journals = [
-        ("40,lancet,0028-4793", ""),
-        ("40,the Lancet.,0028-4793", ""),
-        (
-            "40,the Lancet.,",
-            "name: `the Lancet.` - is also the name of journal 30 in the database",
-        ),
-        (
-            "40,J,01406736",
-            "issn_print: `0140-6736` - is also an ISSN of journal 30 in the database",
-        ),
-        (
-            "40,J,01406737",
-            "issn_print: `01406737` - is not in the form of an ISSN; write `0140-6737`|its check digit is 7",
-        ),
-        (
-            "40,J,0140-6737",
-            "issn_print: `0140-6737` - its check digit is 7, but its other digits require 6",
-        ),
-        ("30,The Lancet,0140-6736", ""),
+    let journals = cases![
+        "40,lancet,0028-4793", "";
+        "40,the Lancet.,0028-4793", "";
+        "40,the Lancet.,", "name: `the Lancet.` - is also the name of journal 30 in the database";
+        "40,J,01406736", "issn_print: `0140-6736` - is also an ISSN of journal 30 in the database";
+        "40,J,01406737",
+            "issn_print: `01406737` - is not in the form of an ISSN; write `0140-6737`|its check digit is 7";
+        "40,J,0140-6737", "issn_print: `0140-6737` - its check digit is 7, but its other digits require 6";
+        "30,The Lancet,0140-6736", "";
     ];
     for (row, expected) in journals {
         let merged = run(
@@ -302,50 +226,18 @@ fn a_word_that_the_import_removes_corrects_no_other_word() {
     let rows = |area: &str, ids: std::ops::RangeInclusive<u64>| -> String {
         ids.map(|id| format!("{id},C{id},{area}\n")).collect()
     };
-    let cases = [
-        (
-            rows("haematology", 50..=54),
-            rows("Hematology", 50..=54),
-            vec![],
-        ),
-        (
-            rows("haematology", 50..=54),
-            rows("Hematology", 50..=60),
-            vec![],
-        ),
+    let cases = cases![
+        rows("haematology", 50..=54), rows("Hematology", 50..=54), vec![];
+        rows("haematology", 50..=54), rows("Hematology", 50..=60), vec![];
         // The word is neither a known area nor a new one.
-        (
-            rows("balneology", 50..=54),
-            rows("Balneology", 50..=54),
-            vec![],
-        ),
-        (
-            rows("Balneology", 50..=54),
-            rows("Balneology", 50..=52) + &rows("Phoniatrics", 53..=54),
-            vec!["Phoniatrics"],
-        ),
+        rows("balneology", 50..=54), rows("Balneology", 50..=54), vec![];
+        rows("Balneology", 50..=54), rows("Balneology", 50..=52) + &rows("Phoniatrics", 53..=54), vec!["Phoniatrics"];
         // Some rows keep the stored word.
-        (
-            rows("haematology", 50..=54),
-            rows("Hematology", 50..=52),
-            vec!["Hematology"],
-        ),
-        (
-            rows("Balneologgy", 50..=52),
-            rows("Balneology", 51..=53),
-            vec!["Balneology"],
-        ),
+        rows("haematology", 50..=54), rows("Hematology", 50..=52), vec!["Hematology"];
+        rows("Balneologgy", 50..=52), rows("Balneology", 51..=53), vec!["Balneology"];
         // The removed word is known to be right.
-        (
-            rows("Hematology", 50..=54),
-            rows("haematology", 50..=54),
-            vec!["haematology"],
-        ),
-        (
-            rows("Hematology", 50..=61),
-            rows("Hematolgy", 50..=61),
-            vec!["Hematolgy"],
-        ),
+        rows("Hematology", 50..=54), rows("haematology", 50..=54), vec!["haematology"];
+        rows("Hematology", 50..=61), rows("Hematolgy", 50..=61), vec!["Hematolgy"];
     ];
     for (stored, imported, expected) in cases {
         let warnings = warnings_after(
@@ -431,75 +323,31 @@ fn warnings_after(database: &TestDatabase, head: &str, files: &[&str]) -> Vec<St
 #[test]
 fn a_finding_is_known_by_its_rule_field_value_and_message() {
     // The stored row, the imported row, and the start of each expected warning.
-    let cases: [(&str, &str, &[&str]); 12] = [
+    let cases: [(&str, &str, &[&str]); 12] = cases![
         // The same finding, though the row changed.
-        ("1,A,2026,, Paris,Hall", "1,A,2026,, Paris,Other hall", &[]),
+        "1,A,2026,, Paris,Hall", "1,A,2026,, Paris,Other hall", &[];
         // Another value of the same field, another field with the same value, and both.
-        (
-            "1,A,2026,, Paris,Hall",
-            "1,A,2026,, Lyon,Hall",
-            &["conferences.csv:2: city: ` Lyon` - has blanks"],
-        ),
-        (
-            "1,A,2026,, Paris,Hall",
-            "1,A,2026,, Paris, Paris",
-            &["conferences.csv:2: venue: ` Paris` - has blanks"],
-        ),
-        (
-            "1,A,2026,, Paris,Hall",
-            "1,A,2026,,Paris, Hall",
-            &["conferences.csv:2: venue: ` Hall` - has blanks"],
-        ),
-        (
-            "1,A,2026,, Paris,Hall",
-            "1, A,2026,, Paris,Hall",
-            &["conferences.csv:2: name: ` A` - has blanks"],
-        ),
+        "1,A,2026,, Paris,Hall", "1,A,2026,, Lyon,Hall", &["conferences.csv:2: city: ` Lyon` - has blanks"];
+        "1,A,2026,, Paris,Hall", "1,A,2026,, Paris, Paris", &["conferences.csv:2: venue: ` Paris` - has blanks"];
+        "1,A,2026,, Paris,Hall", "1,A,2026,,Paris, Hall", &["conferences.csv:2: venue: ` Hall` - has blanks"];
+        "1,A,2026,, Paris,Hall", "1, A,2026,, Paris,Hall", &["conferences.csv:2: name: ` A` - has blanks"];
         // Another rule about the same field.
-        (
-            "1,A,2026,, Paris,Hall",
-            "1,A,2026,,Paris &amp; Lyon,Hall",
-            &["conferences.csv:2: city: `Paris &amp; Lyon` - contains"],
-        ),
-        (
-            "1,A,2026,, Paris,Hall",
-            "1,A,2026,, &amp;,Hall",
-            &[
-                "conferences.csv:2: city: ` &amp;` - contains `&amp;`",
-                "conferences.csv:2: city: ` &amp;` - has blanks",
-            ],
-        ),
+        "1,A,2026,, Paris,Hall", "1,A,2026,,Paris &amp; Lyon,Hall",
+            &["conferences.csv:2: city: `Paris &amp; Lyon` - contains"];
+        "1,A,2026,, Paris,Hall", "1,A,2026,, &amp;,Hall",
+            &["conferences.csv:2: city: ` &amp;` - contains `&amp;`", "conferences.csv:2: city: ` &amp;` - has blanks"];
         // The same value contradicts another one now.
-        (
-            "1,A,2026,2023-05-01,Paris,Hall",
-            "1,A,2026,2023-05-01,Paris,Other hall",
-            &[],
-        ),
-        (
-            "1,A,2026,2023-05-01,Paris,Hall",
-            "1,A,2026,2022-05-01,Paris,Hall",
-            &["conferences.csv:2: year: `2026` - is far from the start_date 2022-05-01"],
-        ),
+        "1,A,2026,2023-05-01,Paris,Hall", "1,A,2026,2023-05-01,Paris,Other hall", &[];
+        "1,A,2026,2023-05-01,Paris,Hall", "1,A,2026,2022-05-01,Paris,Hall",
+            &["conferences.csv:2: year: `2026` - is far from the start_date 2022-05-01"];
         // The same finding about another record.
-        (
-            "1,A,2026,, Paris,Hall",
-            "1,A,2026,, Paris,Hall\n2,B,2026,, Paris,Hall",
-            &["conferences.csv:3: city: ` Paris` - has"],
-        ),
-        (
-            "1,A,2026,, Paris,Hall",
-            "2,B,2026,, Paris,Hall\n1,A,2026,, Paris,Other",
-            &["conferences.csv:2: city: ` Paris` - has"],
-        ),
+        "1,A,2026,, Paris,Hall", "1,A,2026,, Paris,Hall\n2,B,2026,, Paris,Hall",
+            &["conferences.csv:3: city: ` Paris` - has"];
+        "1,A,2026,, Paris,Hall", "2,B,2026,, Paris,Hall\n1,A,2026,, Paris,Other",
+            &["conferences.csv:2: city: ` Paris` - has"];
         // A finding that was gone returns.
-        (
-            "1,A,2026,, Paris,Hall\n",
-            "1,A,2026,,TBD,TBD",
-            &[
-                "conferences.csv:2: city: `TBD` - is a placeholder",
-                "conferences.csv:2: venue: `TBD` - is a placeholder",
-            ],
-        ),
+        "1,A,2026,, Paris,Hall\n", "1,A,2026,,TBD,TBD",
+            &["conferences.csv:2: city: `TBD` - is a placeholder", "conferences.csv:2: venue: `TBD` - is a placeholder"];
     ];
     let head = "id,name,year,start_date,city,venue";
     for (stored, rows, expected) in cases {
@@ -518,43 +366,26 @@ fn a_duplicate_is_known_while_the_names_of_both_stay() {
     let head = "id,name,abbv,year,start_date,city";
     let stored = "1,Heart Failure Congress,,2026,2026-05-02,Paris\n2,Heart Failures Congress,,2025,2026-05-02,Paris\n\
                   3,Kidney Week,,2026,2026-05-02,Paris";
-    let cases: [(&str, &[&str]); 8] = [
+    let cases: [(&str, &[&str]); 8] = cases![
         // Only other fields of a known pair change.
-        ("2,Heart Failures Congress,,2026,2026-05-02,Paris", &[]),
-        ("2,HEART FAILURES CONGRESS,,2025,2026-05-02,paris", &[]),
+        "2,Heart Failures Congress,,2026,2026-05-02,Paris", &[];
+        "2,HEART FAILURES CONGRESS,,2025,2026-05-02,paris", &[];
         // The names change, and they are still similar.
-        (
-            "2,Heart Failure Congresses,,2025,2026-05-02,Paris",
-            &["begins on the same day in the same city as conference 1"],
-        ),
+        "2,Heart Failure Congresses,,2025,2026-05-02,Paris",
+            &["begins on the same day in the same city as conference 1"];
         // Names become similar, by their letters or by an abbreviation.
-        (
-            "3,Heart Failure Congres,,2026,2026-05-02,Paris",
+        "3,Heart Failure Congres,,2026,2026-05-02,Paris",
             &[
                 "begins on the same day in the same city as conference 1",
                 "begins on the same day in the same city as conference 2",
-            ],
-        ),
-        (
-            "3,Kidney Week,failures,2026,2026-05-02,Paris",
-            &["begins on the same day in the same city as conference 2"],
-        ),
+            ];
+        "3,Kidney Week,failures,2026,2026-05-02,Paris", &["begins on the same day in the same city as conference 2"];
         // Two rules about one row are one warning.
-        (
-            "4,kidney week,,2026,2026-05-02,Paris",
-            &["is also the name of conference 3 in the database"],
-        ),
+        "4,kidney week,,2026,2026-05-02,Paris", &["is also the name of conference 3 in the database"];
         // The pair is reported once, at the imported row, though both rows are in the file.
-        (
-            "5,Liver Days,,2026,2026-06-02,Rome\n6,Liver Days.,,2026,2026-06-02,Rome",
-            &[
-                "conferences.csv:3: name: `Liver Days.` - is also the name of conference 5 at conferences.csv:2",
-            ],
-        ),
-        (
-            "4,Lung Days,,2026,2026-05-02,Paris\n5,Kidney Days,,2026,2026-05-02,Paris",
-            &[],
-        ),
+        "5,Liver Days,,2026,2026-06-02,Rome\n6,Liver Days.,,2026,2026-06-02,Rome",
+            &["conferences.csv:3: name: `Liver Days.` - is also the name of conference 5 at conferences.csv:2"];
+        "4,Lung Days,,2026,2026-05-02,Paris\n5,Kidney Days,,2026,2026-05-02,Paris", &[];
     ];
     for (rows, expected) in cases {
         let warnings = warnings_after(&sample_database(), head, &[stored, rows]);
@@ -609,48 +440,18 @@ fn typos_are_sought_by_the_length_of_the_word() {
             .map(|at| format!("{},C{at},Nephrolgy,\n", 300 + at))
             .collect::<String>()
     };
-    let cases = [
+    let cases = cases![
         // Four letters are too few, five to eight may have one wrong letter, more may have two.
-        (
-            "200,A,,Sapin".to_owned(),
-            "country: `Sapin` - looks like a misspelling of `Spain`",
-        ),
-        (
-            "200,A,,Irna".to_owned(),
-            "country: `Irna` - is not a known country",
-        ),
-        (
-            "200,A,,Germny".to_owned(),
-            "country: `Germny` - looks like a misspelling of `Germany`",
-        ),
-        (
-            "200,A,,Grmeny".to_owned(),
-            "country: `Grmeny` - is not a known country",
-        ),
-        (
-            "200,A,Cardiolg,".to_owned(),
-            "therapy_areas: `Cardiolg` - is not a known therapy area",
-        ),
-        (
-            "200,A,Cardoilgy,".to_owned(),
-            "therapy_areas: `Cardoilgy` - looks like a misspelling of `Cardiology`",
-        ),
-        (
-            "200,A,Cardoilggy,".to_owned(),
-            "therapy_areas: `Cardoilggy` - looks like a misspelling of `Cardiology`",
-        ),
-        (
-            "200,A,Crdoilgyy,".to_owned(),
-            "therapy_areas: `Crdoilgyy` - is not a known therapy area",
-        ),
-        (
-            odd(1),
-            "therapy_areas: `Nephrolgy` - looks like a misspelling of `Nephrology` (1 row)",
-        ),
-        (
-            odd(2),
-            "therapy_areas: `Nephrolgy` - is not a known therapy area (2 rows, the first is here)",
-        ),
+        "200,A,,Sapin".to_owned(), "country: `Sapin` - looks like a misspelling of `Spain`";
+        "200,A,,Irna".to_owned(), "country: `Irna` - is not a known country";
+        "200,A,,Germny".to_owned(), "country: `Germny` - looks like a misspelling of `Germany`";
+        "200,A,,Grmeny".to_owned(), "country: `Grmeny` - is not a known country";
+        "200,A,Cardiolg,".to_owned(), "therapy_areas: `Cardiolg` - is not a known therapy area";
+        "200,A,Cardoilgy,".to_owned(), "therapy_areas: `Cardoilgy` - looks like a misspelling of `Cardiology`";
+        "200,A,Cardoilggy,".to_owned(), "therapy_areas: `Cardoilggy` - looks like a misspelling of `Cardiology`";
+        "200,A,Crdoilgyy,".to_owned(), "therapy_areas: `Crdoilgyy` - is not a known therapy area";
+        odd(1), "therapy_areas: `Nephrolgy` - looks like a misspelling of `Nephrology` (1 row)";
+        odd(2), "therapy_areas: `Nephrolgy` - is not a known therapy area (2 rows, the first is here)";
     ];
     for (rows, expected) in cases {
         let warnings = warnings_after(
@@ -707,19 +508,13 @@ fn words_in_any_set_of_a_license_count() {
         )
         .unwrap()
     });
-    let cases = [
-        (
-            "200,A,Oncology,Ostland",
-            "country: `Ostland` - is another spelling of `Östland` (1 row); licenses that name the right one (acme)",
-        ),
-        (
-            "200,A,oncology,France",
-            "therapy_areas: `oncology` - is another spelling of `Oncology` (1 row); licenses that name the right one (acme)",
-        ),
-        (
-            "200,A,Oncology,Atlantis",
-            "`Atlantis` - is not a known country (1 row); no license names it, so licenses with other ones (acme) do not match it",
-        ),
+    let cases = cases![
+        "200,A,Oncology,Ostland",
+            "country: `Ostland` - is another spelling of `Östland` (1 row); licenses that name the right one (acme)";
+        "200,A,oncology,France",
+            "therapy_areas: `oncology` - is another spelling of `Oncology` (1 row); licenses that name the right one (acme)";
+        "200,A,Oncology,Atlantis",
+            "`Atlantis` - is not a known country (1 row); no license names it, so licenses with other ones (acme) do not match it";
     ];
     for (rows, expected) in cases {
         let warnings = warnings_after(&database, "id,name,therapy_areas,country", &[rows]);
@@ -747,17 +542,11 @@ fn records_of_two_datasets_with_one_id_are_two_records() {
     };
     let journal =
         |id: u64, name: &str| format!("# journals.jsonl\n{{\"id\":{id},\"name\":\"{name}\"}}\n");
-    let cases = [
-        (
-            conference(30, "A") + &journal(40, "the Lancet."),
-            "is also the name of journal 30 in the database",
-        ),
-        (
-            journal(101, "J") + &conference(200, "congress 101"),
-            "is also the name of conference 101 in the database",
-        ),
-        (conference(30, "The Lancet"), ""),
-        (journal(101, "Congress 101"), ""),
+    let cases = cases![
+        conference(30, "A") + &journal(40, "the Lancet."), "is also the name of journal 30 in the database";
+        journal(101, "J") + &conference(200, "congress 101"), "is also the name of conference 101 in the database";
+        conference(30, "The Lancet"), "";
+        journal(101, "Congress 101"), "";
     ];
     for (files, expected) in cases {
         let merged = run(&licensed_database(), &files, MergeOptions::default()).unwrap();
@@ -843,13 +632,8 @@ fn an_import_reports_what_lint_finds_afterwards() {
 
 #[test]
 fn no_spelling_with_brackets_is_recommended() {
-    let areas = [
-        "[Cardiology]",
-        "[Balneology]",
-        "[Balneology]",
-        "Balneology.",
-        "Oncology;[Hydrology]",
-    ];
+    let areas =
+        words!["[Cardiology]" "[Balneology]" "[Balneology]" "Balneology." "Oncology;[Hydrology]"];
     let rows: String = (1..)
         .zip(areas)
         .map(|(id, area)| {
@@ -882,26 +666,20 @@ fn no_spelling_with_brackets_is_recommended() {
 
 #[test]
 fn journals_with_different_issns_may_share_a_name() {
-    let cases = [
-        ("1,A,0028-4793,\n2,A,0140-6736,", ""),
-        ("1,A,0028-4793,\n2,A,,0140-6736", ""),
-        ("1,A,0028-4793,\n2,A,,", "3 same_name"),
-        ("1,A,,\n2,A,,", "3 same_name"),
+    let cases = cases![
+        "1,A,0028-4793,\n2,A,0140-6736,", "";
+        "1,A,0028-4793,\n2,A,,0140-6736", "";
+        "1,A,0028-4793,\n2,A,,", "3 same_name";
+        "1,A,,\n2,A,,", "3 same_name";
         // An invalid ISSN distinguishes no journals.
-        (
-            "1,A,0028-4793,\n2,A,0140-6737,",
-            "3 issn_check_digit 3 same_name",
-        ),
-        ("1,A,0028-4793,\n2,B,,0028-4793", "3 issn_twice"),
-        ("1,A,0028-4793,\n2,A,0140-6736,0028-4793", "3 issn_twice"),
+        "1,A,0028-4793,\n2,A,0140-6737,", "3 issn_check_digit 3 same_name";
+        "1,A,0028-4793,\n2,B,,0028-4793", "3 issn_twice";
+        "1,A,0028-4793,\n2,A,0140-6736,0028-4793", "3 issn_twice";
         // Print and online edition of one journal.
-        ("1,A,0028-4793,0028-4793", ""),
-        ("1,A,0028-4793,0028-4793\n2,B,0028-4793,", "3 issn_twice"),
-        (
-            "1,A,0000-0000,\n2,B,9999-9994,\n3,C,0000-0000,",
-            "2 placeholder 3 placeholder 4 placeholder",
-        ),
-        ("1,A,0028-4793,\n2,A,0140-6736,\n3,A,,", "4 same_name"),
+        "1,A,0028-4793,0028-4793", "";
+        "1,A,0028-4793,0028-4793\n2,B,0028-4793,", "3 issn_twice";
+        "1,A,0000-0000,\n2,B,9999-9994,\n3,C,0000-0000,", "2 placeholder 3 placeholder 4 placeholder";
+        "1,A,0028-4793,\n2,A,0140-6736,\n3,A,,", "4 same_name";
     ];
     for (rows, expected) in cases {
         let file = format!("# journals.csv\nid,name,issn_print,issn_online\n{rows}\n");
@@ -934,156 +712,50 @@ fn values_with_one_right_value_are_corrected() {
     let areas = (10..15)
         .map(|id| format!("{id},C{id},Cardiology\n"))
         .collect::<String>();
-    let cases = [
-        (
-            journals("name", "40,Heart &amp; Lung"),
-            "2 name `Heart &amp; Lung` -> `Heart & Lung`",
-            "",
-        ),
-        (
-            journals("name", "40,Heart &amp;amp; Lung "),
-            "2 name `Heart &amp;amp; Lung ` -> `Heart & Lung`",
-            "",
-        ),
-        (
-            journals("name", "40,SociÃ©tÃ© "),
-            "2 name `SociÃ©tÃ© ` -> `Société`",
-            "",
-        ),
-        (journals("name,url", "40,A,N/A"), "2 url `N/A` -> null", ""),
-        (journals("name", "40,TBD"), "", "2 placeholder"),
+    let cases = cases![
+        journals("name", "40,Heart &amp; Lung"), "2 name `Heart &amp; Lung` -> `Heart & Lung`", "";
+        journals("name", "40,Heart &amp;amp; Lung "), "2 name `Heart &amp;amp; Lung ` -> `Heart & Lung`", "";
+        journals("name", "40,SociÃ©tÃ© "), "2 name `SociÃ©tÃ© ` -> `Société`", "";
+        journals("name,url", "40,A,N/A"), "2 url `N/A` -> null", "";
+        journals("name", "40,TBD"), "", "2 placeholder";
         // A valid ISSN is stored in its usual form even without a fix.
-        (journals("name,issn_print", "40,A,0028–4793"), "", ""),
-        (
-            journals("name,issn_print", "40,A,0028–4794"),
-            "",
-            "2 issn_form 2 issn_check_digit",
-        ),
-        (
-            journals("name,issn_print", "40,A,0000-0000"),
-            "2 issn_print `0000-0000` -> null",
-            "",
-        ),
-        (
-            conference("name,city", "40,A,TBD"),
-            "2 city `TBD` -> null",
-            "",
-        ),
-        (conference("name,country", "40,A,Schweiz"), "", ""),
-        (
-            conference("name,country", "40,A,Germany\n41,B, germany"),
-            "3 country ` germany` -> `Germany`",
-            "",
-        ),
-        (
-            conference("name,country", "40,A,Germny"),
-            "",
-            "2 country_spelling",
-        ),
-        (
-            conference(
-                "name,country",
-                "40,A,United States\n41,B,U.S.A.\n42,C,United States",
-            ),
-            "3 country `U.S.A.` -> `United States`",
-            "",
-        ),
+        journals("name,issn_print", "40,A,0028–4793"), "", "";
+        journals("name,issn_print", "40,A,0028–4794"), "", "2 issn_form 2 issn_check_digit";
+        journals("name,issn_print", "40,A,0000-0000"), "2 issn_print `0000-0000` -> null", "";
+        conference("name,city", "40,A,TBD"), "2 city `TBD` -> null", "";
+        conference("name,country", "40,A,Schweiz"), "", "";
+        conference("name,country", "40,A,Germany\n41,B, germany"), "3 country ` germany` -> `Germany`", "";
+        conference("name,country", "40,A,Germny"), "", "2 country_spelling";
+        conference("name,country", "40,A,United States\n41,B,U.S.A.\n42,C,United States"),
+            "3 country `U.S.A.` -> `United States`", "";
         // Neither is the usual name, so both are left.
-        (
-            conference("name,country", "40,A,Österreich\n41,B,Osterreich\n42,C,AUT"),
-            "",
-            "3 country_spelling 4 country_spelling",
-        ),
+        conference("name,country", "40,A,Österreich\n41,B,Osterreich\n42,C,AUT"), "",
+            "3 country_spelling 4 country_spelling";
         // Namibia.
-        (
-            conference("name,country", "40,A,NA\n41,B,None"),
-            "3 country `None` -> null",
-            "2 country_unknown",
-        ),
-        (
-            conference(
-                "name,city",
-                "40,A,Nan\n41,B,None\n42,C,Nil\n43,D,Na\n44,E,N/A\n45,F,nan",
-            ),
-            "6 city `N/A` -> null",
-            "7 placeholder",
-        ),
-        (
-            conference(
-                "name,city",
-                "40,A,Rom&#x202E;e\n41,B,Par\u{2067}is\n42,C,Bonn&amp;#8203; \n43,D,&amp;#x7f;Ulm",
-            ),
+        conference("name,country", "40,A,NA\n41,B,None"), "3 country `None` -> null", "2 country_unknown";
+        conference("name,city", "40,A,Nan\n41,B,None\n42,C,Nil\n43,D,Na\n44,E,N/A\n45,F,nan"),
+            "6 city `N/A` -> null", "7 placeholder";
+        conference("name,city", "40,A,Rom&#x202E;e\n41,B,Par\u{2067}is\n42,C,Bonn&amp;#8203; \n43,D,&amp;#x7f;Ulm"),
             "2 city `Rom&#x202E;e` -> `Rome` 3 city `Par\u{2067}is` -> `Paris` 4 city `Bonn&amp;#8203; ` -> `Bonn`",
-            "5 html_escape",
-        ),
-        (
-            conference("name,city", "40,A, Z\u{7f}rich\n41,B,Men\u{19}s"),
-            "2 city ` Z\u{7f}rich` -> `Z\u{7f}rich`",
-            "2 wrong_encoding 3 wrong_encoding",
-        ),
-        (
-            conference("name,city", "40,A,CittÃ di Castello"),
-            "",
-            "2 wrong_encoding",
-        ),
-        (
-            conference("name,country", "40,A,Atlantis\n41,B,France\n42,C,Spain"),
-            "",
-            "2 country_unknown",
-        ),
-        (
-            conference(
-                "name,therapy_areas",
-                &(areas.clone() + "40,A,cardiology; Oncolgy; N/A"),
-            ),
-            "7 therapy_areas `N/A` -> null 7 therapy_areas `cardiology` -> `Cardiology`",
-            "7 area_spelling",
-        ),
+            "5 html_escape";
+        conference("name,city", "40,A, Z\u{7f}rich\n41,B,Men\u{19}s"),
+            "2 city ` Z\u{7f}rich` -> `Z\u{7f}rich`", "2 wrong_encoding 3 wrong_encoding";
+        conference("name,city", "40,A,CittÃ di Castello"), "", "2 wrong_encoding";
+        conference("name,country", "40,A,Atlantis\n41,B,France\n42,C,Spain"), "", "2 country_unknown";
+        conference("name,therapy_areas", &(areas.clone() + "40,A,cardiology; Oncolgy; N/A")),
+            "7 therapy_areas `N/A` -> null 7 therapy_areas `cardiology` -> `Cardiology`", "7 area_spelling";
         // Similar words that exist.
-        (
-            conference(
-                "name,therapy_areas",
-                "40,A,Otology\n41,B,Phoniatrics\n42,C,Haematology\n43,D,Hematology",
-            ),
-            "4 therapy_areas `Haematology` -> `Hematology`",
-            "",
-        ),
-        (
-            conference("name,therapy_areas", "40,A,Epizoology\n41,B,Hygiology"),
-            "",
-            "3 area_spelling",
-        ),
-        (
-            conference(
-                "name,therapy_areas",
-                &(areas.clone() + "40,A,Radionomy\n41,B,HIV+\n42,C,HIV"),
-            ),
-            "",
-            "7 area_spelling",
-        ),
+        conference("name,therapy_areas", "40,A,Otology\n41,B,Phoniatrics\n42,C,Haematology\n43,D,Hematology"),
+            "4 therapy_areas `Haematology` -> `Hematology`", "";
+        conference("name,therapy_areas", "40,A,Epizoology\n41,B,Hygiology"), "", "3 area_spelling";
+        conference("name,therapy_areas", &(areas.clone() + "40,A,Radionomy\n41,B,HIV+\n42,C,HIV")), "",
+            "7 area_spelling";
         // medfeed does not know the word, so only case and blanks are corrected.
-        (
-            conference(
-                "name,therapy_areas",
-                "40,A,Balneología\n41,B,balneología \n42,C,Balneologia\n43,D,Balneología",
-            ),
-            "3 therapy_areas `balneología ` -> `Balneología`",
-            "4 area_spelling",
-        ),
-        (
-            conference("name,therapy_areas", "40,A,\"Oncology, Cardiology\""),
-            "",
-            "2 area_list",
-        ),
+        conference("name,therapy_areas", "40,A,Balneología\n41,B,balneología \n42,C,Balneologia\n43,D,Balneología"),
+            "3 therapy_areas `balneología ` -> `Balneología`", "4 area_spelling";
+        conference("name,therapy_areas", "40,A,\"Oncology, Cardiology\""), "", "2 area_list";
         // medfeed knows neither of the two words, so none is corrected.
-        (
-            conference(
-                "name,therapy_areas",
-                "40,A,Balneology\n41,B,Balneology\n42,C,Balneologgy",
-            ),
-            "",
-            "4 area_spelling",
-        ),
+        conference("name,therapy_areas", "40,A,Balneology\n41,B,Balneology\n42,C,Balneologgy"), "", "4 area_spelling";
     ];
     for (file, expected, left) in cases {
         let merged = run(
@@ -1147,24 +819,18 @@ fn only_the_word_of_a_license_is_written_for_another_spelling() {
             edit.set_license(license, scope(area), None).unwrap();
         }
     });
-    let cases = [
-        ("200,A,NEPHROLOGIE", vec!["Néphrologie"]),
+    let cases = cases![
+        "200,A,NEPHROLOGIE", vec!["Néphrologie"];
         // A similar word is none, whoever names the other.
-        ("200,A,Neuphrologie", vec![]),
-        ("200,A,Cardiolog\n201,B,Cardiolog", vec![]),
+        "200,A,Neuphrologie", vec![];
+        "200,A,Cardiolog\n201,B,Cardiolog", vec![];
         // More records have the other one.
-        ("200,A,Hematology", vec!["Haematology"]),
+        "200,A,Hematology", vec!["Haematology"];
         // Both spellings are in licenses, and show the record to one of them.
-        ("200,A,pediatrics", vec![]),
-        (
-            "200,A,Paediatrics\n201,B,Pediatrics\n202,C,Pediatrics",
-            vec![],
-        ),
+        "200,A,pediatrics", vec![];
+        "200,A,Paediatrics\n201,B,Pediatrics\n202,C,Pediatrics", vec![];
         // Most records have another spelling, which no license names.
-        (
-            "200,A,Balneologiá\n201,B,Balneologia\n202,C,Balneologia",
-            vec![],
-        ),
+        "200,A,Balneologiá\n201,B,Balneologia\n202,C,Balneologia", vec![];
     ];
     for (rows, expected) in cases {
         let rows: String = rows

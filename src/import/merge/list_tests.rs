@@ -561,20 +561,14 @@ fn fields_that_belong_together_are_taken_together() {
 
 #[test]
 fn an_own_file_is_exact() {
-    let cases = [
+    let cases = cases![
         // An empty cell clears, a list is the list, and a row without an id is new.
-        (
-            "# journals.csv\nid,name,publisher,organizations\n1,LANDSCAPE NOTES,,Lung Society\n,Cardio Letters,Delta,\n",
+        "# journals.csv\nid,name,publisher,organizations\n1,LANDSCAPE NOTES,,Lung Society\n,Cardio Letters,Delta,\n",
             "1 name=LANDSCAPE NOTES issn_online=1865-1542 impact_factor=2.0 impact_factor_year=2023 organizations=2 tags=1\n2 name=Cardio \
              Letters issn_print=0028-4793 issn_online=1533-4406 publisher=Beta Press impact_factor=3.0 impact_factor_year=2023\n3 \
              name=Cardio Letters publisher=Delta",
-            "has no id, so it is a new record; it was not compared",
-        ),
-        (
-            "# journals.jsonl\n{\"id\":null,\"name\":\"Other\"}\n",
-            "3 name=Other",
-            "has no id, so it is a new record",
-        ),
+            "has no id, so it is a new record; it was not compared";
+        "# journals.jsonl\n{\"id\":null,\"name\":\"Other\"}\n", "3 name=Other", "has no id, so it is a new record";
     ];
     for (files, expected, warning) in cases {
         let database = stored(JOURNALS);

@@ -311,17 +311,11 @@ fn imports_are_checked_against_the_state_after_them() {
 
 #[test]
 fn members_left_out_keep_their_values() {
-    let cases = [
-        (
-            r#"{"id":10,"formats":{"poster":true}}"#,
-            [Some(true), Some(true), None],
-        ),
-        (
-            r#"{"id":10,"formats":{"oral":null,"encore":true}}"#,
-            [None, Some(false), Some(true)],
-        ),
-        (r#"{"id":10,"formats":{}}"#, [Some(true), Some(false), None]),
-        (r#"{"id":10,"formats":null}"#, [None, None, None]),
+    let cases = cases![
+        r#"{"id":10,"formats":{"poster":true}}"#, [Some(true), Some(true), None];
+        r#"{"id":10,"formats":{"oral":null,"encore":true}}"#, [None, Some(false), Some(true)];
+        r#"{"id":10,"formats":{}}"#, [Some(true), Some(false), None];
+        r#"{"id":10,"formats":null}"#, [None, None, None];
     ];
     for (line, expected) in cases {
         let merged = run(
@@ -345,21 +339,12 @@ fn members_left_out_keep_their_values() {
         );
         assert_eq!(row.fields().name(), "ASCO 2026");
     }
-    let cases = [
-        (
-            r#"{"id":20,"timelines":{"accept_to_print":{"min_weeks":null}}}"#,
-            [None, Some(4.0)],
-        ),
-        (
-            r#"{"id":20,"timelines":{"accept_to_online":null}}"#,
-            [Some(2.0), Some(4.0)],
-        ),
-        (
-            r#"{"id":20,"timelines":{"accept_to_print":null}}"#,
-            [None, None],
-        ),
-        (r#"{"id":20,"timelines":{}}"#, [Some(2.0), Some(4.0)]),
-        (r#"{"id":20,"timelines":null}"#, [None, None]),
+    let cases = cases![
+        r#"{"id":20,"timelines":{"accept_to_print":{"min_weeks":null}}}"#, [None, Some(4.0)];
+        r#"{"id":20,"timelines":{"accept_to_online":null}}"#, [Some(2.0), Some(4.0)];
+        r#"{"id":20,"timelines":{"accept_to_print":null}}"#, [None, None];
+        r#"{"id":20,"timelines":{}}"#, [Some(2.0), Some(4.0)];
+        r#"{"id":20,"timelines":null}"#, [None, None];
     ];
     for (line, expected) in cases {
         let merged = run(
@@ -421,16 +406,9 @@ fn reimported_service_records_change_nothing() {
         .iter()
         .filter_map(|warning| warning.rule)
         .collect();
-    let expected = [
-        "blanks",
-        "formula",
-        "blanks",
-        "formula",
-        "placeholder",
-        "placeholder",
-        "area_spelling",
-        "placeholder",
-        "unlikely_number",
+    let expected = words![
+        "blanks" "formula" "blanks" "formula" "placeholder" "placeholder" "area_spelling" "placeholder"
+        "unlikely_number"
     ];
     assert_eq!(rules, expected);
     apply(&database, merged.batch);
@@ -564,26 +542,14 @@ fn removals_are_counted_for_each_dataset() {
             [conferences, journals].map(|last| lines(1..=last, "\"deleted\":true"));
         format!("# conferences.jsonl\n{conferences}# journals.jsonl\n{journals}")
     };
-    let cases = [
-        ((10, 10), None, ""),
-        (
-            (11, 10),
-            None,
-            "11 of 20 conferences; to allow that, add `--allow-removals 11`",
-        ),
-        (
-            (10, 11),
-            None,
-            "11 of 40 journals; to allow that, add `--allow-removals 11`",
-        ),
-        (
-            (11, 12),
-            None,
-            "11 of 20 conferences and 12 of 40 journals; to allow that, add `--allow-removals 12`",
-        ),
-        ((11, 12), Some(12), ""),
-        ((11, 12), Some(11), "remove 12 of 40 journals;"),
-        ((12, 11), Some(11), "remove 12 of 20 conferences;"),
+    let cases = cases![
+        (10, 10), None, "";
+        (11, 10), None, "11 of 20 conferences; to allow that, add `--allow-removals 11`";
+        (10, 11), None, "11 of 40 journals; to allow that, add `--allow-removals 11`";
+        (11, 12), None, "11 of 20 conferences and 12 of 40 journals; to allow that, add `--allow-removals 12`";
+        (11, 12), Some(12), "";
+        (11, 12), Some(11), "remove 12 of 40 journals;";
+        (12, 11), Some(11), "remove 12 of 20 conferences;";
     ];
     for ((conferences, journals), allow_removals, expected) in cases {
         let options = MergeOptions {
@@ -654,139 +620,79 @@ fn rows_without_ids_find_their_records() {
             .map(|row| format!("{row}{checks}\n"))
             .collect::<String>()
     };
-    let conferences = [
-        ("name,year", "ESMO Congress,2026", "[10] new []"),
-        ("name,year", "esmo CONGRÈSS,2027", "[11] new []"),
-        ("name,year", "ÉSMO congress,2027", "[11] new []"),
+    let conferences = cases![
+        "name,year", "ESMO Congress,2026", "[10] new []";
+        "name,year", "esmo CONGRÈSS,2027", "[11] new []";
+        "name,year", "ÉSMO congress,2027", "[11] new []";
         // Blanks, dashes and apostrophes do not count. Other punctuation does.
-        ("name,year", "esmo  congress,2027", "[11] new []"),
-        ("name,year", "ESMO-Congress,2027", "[11] new []"),
-        ("name,year", "ESMO’Congress\u{a0},2027", "[11] new []"),
-        ("name,year", "ESMO Congress.,2027", "[15] new [15]"),
-        ("name,year", "ESMO Congress,2028", "[15] new [15]"),
-        (
-            "name,year",
+        "name,year", "esmo  congress,2027", "[11] new []";
+        "name,year", "ESMO-Congress,2027", "[11] new []";
+        "name,year", "ESMO’Congress\u{a0},2027", "[11] new []";
+        "name,year", "ESMO Congress.,2027", "[15] new [15]";
+        "name,year", "ESMO Congress,2028", "[15] new [15]";
+        "name,year",
             "ESMO Congress,",
             "conferences.csv:2: id: is missing, and the row may mean conference 10 `ESMO Congress`: `name` agrees, but the row \
-             has no `year`; write 10 as the id if it does, or a new id, or fill in what is missing",
-        ),
-        (
-            "name,year",
-            "ASCO,2026",
-            "may mean conference 12 `ASCO`: `name` agrees, but the other has no `year`",
-        ),
+             has no `year`; write 10 as the id if it does, or a new id, or fill in what is missing";
+        "name,year", "ASCO,2026", "may mean conference 12 `ASCO`: `name` agrees, but the other has no `year`";
         // The same gaps.
-        ("name,year", "ASCO,", "[12] new []"),
-        ("name,year", "Unknown,", "[15] new [15]"),
-        ("name", "ESMO Congress,2026", "match both 10 and 11"),
-        ("name,year", "A,2026\nB,2026", "[15, 16] new [15, 16]"),
-        ("name,year", "A,2026\na,2026", "[15] new [15]"),
-        (
-            "name,year",
-            "ESMO Congress,2026\nESMO CONGRESS,2026",
-            "[10] new []",
-        ),
+        "name,year", "ASCO,", "[12] new []";
+        "name,year", "Unknown,", "[15] new [15]";
+        "name", "ESMO Congress,2026", "match both 10 and 11";
+        "name,year", "A,2026\nB,2026", "[15, 16] new [15, 16]";
+        "name,year", "A,2026\na,2026", "[15] new [15]";
+        "name,year", "ESMO Congress,2026\nESMO CONGRESS,2026", "[10] new []";
         // A row that names less may mean the row that got a new id, also after another such row.
-        (
-            "name,year",
-            "A,2026\nA,",
-            "conferences.csv:3: id: is missing, and the row may mean the same as conferences.csv:2:",
-        ),
-        (
-            "name,year",
-            "X,\nA,2026\nA,",
-            "the row may mean the same as conferences.csv:3: `name` agrees",
-        ),
-        ("name,year", "A,\nA,", "[15] new [15]"),
-        (
-            "city",
-            "A,2026",
-            "no column `id`, and none of the columns that identify rows without ids (`city`",
-        ),
+        "name,year", "A,2026\nA,",
+            "conferences.csv:3: id: is missing, and the row may mean the same as conferences.csv:2:";
+        "name,year", "X,\nA,2026\nA,", "the row may mean the same as conferences.csv:3: `name` agrees";
+        "name,year", "A,\nA,", "[15] new [15]";
+        "city", "A,2026", "no column `id`, and none of the columns that identify rows without ids (`city`";
     ];
     for (matching, rows, expected) in conferences {
         let result = outcome(matching, "conferences.csv", &of_conferences(rows));
         assert!(result.contains(expected), "{matching} {rows}: {result}");
     }
     let numbers = "name,issn_print,issn_online\n";
-    let journals = [
-        (
-            "issn_online,issn_print",
-            "The Lancet,0140-6736,1474547x",
-            "[20] new []",
-        ),
-        (
-            "issn_online,issn_print",
-            "The Lancet,,1474547x",
-            "journal 20 `The Lancet`: `issn_online` agrees, but the row has no `issn_print`",
-        ),
-        (
-            "issn_online,issn_print",
-            "LO,1470-2045,1474-5488",
-            "journal 21 `Lancet Oncology`: `issn_print` agrees, but the other has",
-        ),
+    let journals = cases![
+        "issn_online,issn_print", "The Lancet,0140-6736,1474547x", "[20] new []";
+        "issn_online,issn_print", "The Lancet,,1474547x",
+            "journal 20 `The Lancet`: `issn_online` agrees, but the row has no `issn_print`";
+        "issn_online,issn_print", "LO,1470-2045,1474-5488",
+            "journal 21 `Lancet Oncology`: `issn_print` agrees, but the other has";
         // One of the two values differs.
-        (
-            "issn_online,issn_print",
-            "X,0140-6736,1050-124X",
-            "[23] new [23]",
-        ),
-        (
-            "issn_online,issn_print",
-            "The Lancet,,",
-            "and so are the fields of --match (`issn_online`, `issn_print`); fill them in",
-        ),
+        "issn_online,issn_print", "X,0140-6736,1050-124X", "[23] new [23]";
+        "issn_online,issn_print", "The Lancet,,",
+            "and so are the fields of --match (`issn_online`, `issn_print`); fill them in";
         // `issn` is either of the two, crosswise.
-        ("issn", "X,0140-6736,", "[20] new []"),
-        ("issn", "X,,0140-6736", "[20] new []"),
-        ("issn", "X,1474547X,01406736", "[20] new []"),
-        ("issn", "X,1474-547X,", "[20] new []"),
-        ("issn", "X,,1470-2045", "[21] new []"),
-        ("issn", "X,1470-2045,1474-5488", "[21] new []"),
-        ("issn", "X,1050-124X,", "[23] new [23]"),
+        "issn", "X,0140-6736,", "[20] new []";
+        "issn", "X,,0140-6736", "[20] new []";
+        "issn", "X,1474547X,01406736", "[20] new []";
+        "issn", "X,1474-547X,", "[20] new []";
+        "issn", "X,,1470-2045", "[21] new []";
+        "issn", "X,1470-2045,1474-5488", "[21] new []";
+        "issn", "X,1050-124X,", "[23] new [23]";
         // An ISSN with a wrong check digit identifies nothing.
-        (
-            "issn",
-            "X,2222-2222,",
-            "fill them in; only a valid ISSN counts",
-        ),
-        (
-            "issn",
-            "The Lancet,,",
-            "and so are the fields of --match (`issn`)",
-        ),
-        ("issn", "X,0140-6736,1470-2045", "match both 20 and 21"),
-        (
-            "issn",
-            "X,0140-6736,1474-5488",
-            "`issn` match journal 20 `The Lancet`, but its ISSN is 1474-547X and the row has 1474-5488; write 20 as the id",
-        ),
-        (
-            "issn",
-            "X,0140-6736,\nY,,1474-547X",
-            "means the same journal as the row at journals.csv:2: both have `issn`",
-        ),
-        ("issn,name", "The Lancet,,1474-547X", "[20] new []"),
-        ("issn,name", "Lancet,,1474-547X", "[23] new [23]"),
-        (
-            "issn,name",
-            "The Lancet,,",
-            "journal 20 `The Lancet`: `name` agrees, but the row has no `issn`",
-        ),
+        "issn", "X,2222-2222,", "fill them in; only a valid ISSN counts";
+        "issn", "The Lancet,,", "and so are the fields of --match (`issn`)";
+        "issn", "X,0140-6736,1470-2045", "match both 20 and 21";
+        "issn", "X,0140-6736,1474-5488",
+            "`issn` match journal 20 `The Lancet`, but its ISSN is 1474-547X and the row has 1474-5488; write 20 as the id";
+        "issn", "X,0140-6736,\nY,,1474-547X", "means the same journal as the row at journals.csv:2: both have `issn`";
+        "issn,name", "The Lancet,,1474-547X", "[20] new []";
+        "issn,name", "Lancet,,1474-547X", "[23] new [23]";
+        "issn,name", "The Lancet,,", "journal 20 `The Lancet`: `name` agrees, but the row has no `issn`";
         // Valid ISSNs that contradict each other distinguish journals of one name.
-        (
-            "name",
-            "The Lancet,1470-2045,",
-            "`name` match journal 20 `The Lancet`, but its ISSN is 0140-6736 and the row has 1470-2045",
-        ),
-        ("name", "The Lancet,1474-547X,", "[20] new []"),
-        ("name", "The Lancet,1234-5678,", "[20] new []"),
-        ("name", "Lancet Oncology,,1474-5488", "[21] new []"),
+        "name", "The Lancet,1470-2045,",
+            "`name` match journal 20 `The Lancet`, but its ISSN is 0140-6736 and the row has 1470-2045";
+        "name", "The Lancet,1474-547X,", "[20] new []";
+        "name", "The Lancet,1234-5678,", "[20] new []";
+        "name", "Lancet Oncology,,1474-5488", "[21] new []";
         // No word is dropped.
-        ("name", "Heart and Lung,,", "[23] new [23]"),
-        ("name", "HEART & LUNG,,", "[22] new []"),
+        "name", "Heart and Lung,,", "[23] new [23]";
+        "name", "HEART & LUNG,,", "[22] new []";
         // A field that journals do not have identifies none.
-        ("name,year", "The Lancet,,", "[20] new []"),
+        "name,year", "The Lancet,,", "[20] new []";
     ];
     for (matching, rows, expected) in journals {
         let result = outcome(matching, "journals.csv", &format!("{numbers}{rows}\n"));
@@ -882,33 +788,16 @@ fn a_row_that_agrees_in_part_overwrites_nothing() {
     let database = TestDatabase::new();
     let merged = run(&database, &stored, MergeOptions::default()).unwrap();
     apply(&database, merged.batch);
-    let cases = [
-        (
-            "abbv,year",
-            "conferences.csv",
+    let cases = cases![
+        "abbv,year", "conferences.csv",
             format!("name,abbv,year,{checks}\nASCO,ASCO,2026,check,check,check\n"),
-            "conference 1 `European Hematology Congress`: `year` agrees, but the other has no `abbv`",
-        ),
-        (
-            "name,start_date",
-            "conferences.csv",
-            format!(
-                "name,year,start_date,{checks}\nEuropean Hematology Congress,2027,,check,check,check\n"
-            ),
-            "conference 1 `European Hematology Congress`: `name` agrees, but the row has no `start_date`",
-        ),
-        (
-            "name",
-            "journals.csv",
-            "name,issn_print\nHeart and Lung,0302-9743\n".to_owned(),
-            "",
-        ),
-        (
-            "name",
-            "journals.csv",
-            "name,issn_print\nHeart & Lung,0302-9743\n".to_owned(),
-            "journal 7 `Heart & Lung`, but its ISSN is 0147-9563 and the row has 0302-9743",
-        ),
+            "conference 1 `European Hematology Congress`: `year` agrees, but the other has no `abbv`";
+        "name,start_date", "conferences.csv",
+            format!("name,year,start_date,{checks}\nEuropean Hematology Congress,2027,,check,check,check\n"),
+            "conference 1 `European Hematology Congress`: `name` agrees, but the row has no `start_date`";
+        "name", "journals.csv", "name,issn_print\nHeart and Lung,0302-9743\n".to_owned(), "";
+        "name", "journals.csv", "name,issn_print\nHeart & Lung,0302-9743\n".to_owned(),
+            "journal 7 `Heart & Lung`, but its ISSN is 0147-9563 and the row has 0302-9743";
     ];
     for (matching, file, rows, expected) in cases {
         let folder = tempfile::tempdir().unwrap();

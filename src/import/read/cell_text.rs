@@ -106,46 +106,18 @@ mod tests {
 
     #[test]
     fn a_website_is_read_from_the_text_or_the_link_of_a_cell() {
-        let cases = [
-            ("ESMO", "https://esmo.org/", Ok("https://esmo.org/")),
-            (
-                "www.esmo.org",
-                "http://www.esmo.org/",
-                Ok("http://www.esmo.org/"),
-            ),
-            (
-                "https://esmo.org",
-                "https://esmo.org/",
-                Ok("https://esmo.org"),
-            ),
-            (
-                "https://ESMO.org",
-                "http://esmo.org/",
-                Ok("https://ESMO.org"),
-            ),
-            (
-                "https://esmo.org/a b",
-                "https://esmo.org/a%20b",
-                Ok("https://esmo.org/a b"),
-            ),
-            (
-                "https://esmo.org/2026",
-                "https://esmo.org/2025",
-                Err("links to another, `https://esmo.org/2025`"),
-            ),
-            (
-                "https://esmo.org",
-                "mailto:info@esmo.org",
-                Ok("https://esmo.org"),
-            ),
-            (
-                "ESMO",
-                "mailto:info@esmo.org",
-                Err("`mailto:info@esmo.org`, which is not a web address"),
-            ),
-            ("ESMO", "file:///C:/esmo.html", Err("not a web address")),
-            ("ESMO", "#Sheet2!A1", Err("not a web address")),
-            ("ESMO", "HYPERLINK(A1,B1)", Err("not a web address")),
+        let cases = cases![
+            "ESMO", "https://esmo.org/", Ok("https://esmo.org/");
+            "www.esmo.org", "http://www.esmo.org/", Ok("http://www.esmo.org/");
+            "https://esmo.org", "https://esmo.org/", Ok("https://esmo.org");
+            "https://ESMO.org", "http://esmo.org/", Ok("https://ESMO.org");
+            "https://esmo.org/a b", "https://esmo.org/a%20b", Ok("https://esmo.org/a b");
+            "https://esmo.org/2026", "https://esmo.org/2025", Err("links to another, `https://esmo.org/2025`");
+            "https://esmo.org", "mailto:info@esmo.org", Ok("https://esmo.org");
+            "ESMO", "mailto:info@esmo.org", Err("`mailto:info@esmo.org`, which is not a web address");
+            "ESMO", "file:///C:/esmo.html", Err("not a web address");
+            "ESMO", "#Sheet2!A1", Err("not a web address");
+            "ESMO", "HYPERLINK(A1,B1)", Err("not a web address");
         ];
         for (text, link, expected) in cases {
             match (address(text, link), expected) {

@@ -136,264 +136,133 @@ mod tests {
 
     #[test]
     fn cells_are_brought_into_form() {
-        let cases = [
-            (ValueKind::Date, "2026-03-15", Ok("2026-03-15")),
-            (ValueKind::Date, "\u{a0}2026-03-15 ", Ok("2026-03-15")),
-            (ValueKind::Date, " \u{a0}", Ok("")),
-            (ValueKind::Date, "2026/03/15", Ok("2026-03-15")),
-            (ValueKind::Date, "2026-3-5", Ok("2026-03-05")),
-            (ValueKind::Date, "20260305", Ok("2026-03-05")),
-            (ValueKind::Date, "20261305", Err("write a date as")),
-            (ValueKind::Date, "15.03.2026", Ok("2026-03-15")),
-            (ValueKind::Date, "5.3.2026", Ok("2026-03-05")),
-            (ValueKind::Date, "15.03.26", Err("no year of four digits")),
-            (ValueKind::Date, "March 15, 2026", Ok("2026-03-15")),
-            (ValueKind::Date, "15 Mar 2026", Ok("2026-03-15")),
-            (ValueKind::Date, "15-Mar-2026", Ok("2026-03-15")),
-            (ValueKind::Date, "2026-03-15T00:00:00", Ok("2026-03-15")),
-            (ValueKind::Date, "2026-03-15 00:00:00.000", Ok("2026-03-15")),
-            (ValueKind::Date, "2026-03-15T00:00:00Z", Ok("2026-03-15")),
-            (
-                ValueKind::Date,
-                "2026-03-15T09:30:00",
-                Err("write only the date, `2026-03-15`"),
-            ),
-            (
-                ValueKind::Date,
-                "2026-03-15T00:00:00+02:00",
-                Err("write only the date"),
-            ),
-            (ValueKind::Date, "03/15/2026", Ok("2026-03-15")),
-            (ValueKind::Date, "15/3/2026", Ok("2026-03-15")),
-            (ValueKind::Date, "15-3-2026", Ok("2026-03-15")),
-            (ValueKind::Date, "5/5/2026", Ok("2026-05-05")),
-            (
-                ValueKind::Date,
-                "03/04/2026",
-                Err("may be day/month or month/day"),
-            ),
-            (ValueKind::Date, "3/4/26", Err("no year of four digits")),
-            (
-                ValueKind::Date,
-                "31/31/2026",
-                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
-            ),
-            (ValueKind::Date, "46096", Err("is the number of a day")),
-            (
-                ValueKind::Date,
-                "TBD",
-                Err("leave the cell empty, and use the date's status to say why"),
-            ),
-            (ValueKind::Date, "-", Err("leave the cell empty")),
-            (
-                ValueKind::Date,
-                "2026-02-30",
-                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
-            ),
-            (ValueKind::Date, "29.02.2024", Ok("2024-02-29")),
-            (
-                ValueKind::Date,
-                "29.02.2026",
-                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
-            ),
-            (ValueKind::Date, "29/02/2024", Ok("2024-02-29")),
-            (
-                ValueKind::Date,
-                "02/29/2026",
-                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
-            ),
-            (ValueKind::Date, "29.02.2000", Ok("2000-02-29")),
-            (
-                ValueKind::Date,
-                "29.02.1900",
-                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
-            ),
-            (ValueKind::Date, "31.12.2025", Ok("2025-12-31")),
-            (
-                ValueKind::Date,
-                "31.11.2025",
-                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
-            ),
-            (ValueKind::Date, "12/31/2025", Ok("2025-12-31")),
-            (ValueKind::Date, "31/12/2025", Ok("2025-12-31")),
-            (ValueKind::Date, "12/13/2025", Ok("2025-12-13")),
-            (ValueKind::Date, "13/12/2025", Ok("2025-12-13")),
-            (ValueKind::Date, "12/12/2025", Ok("2025-12-12")),
-            (
-                ValueKind::Date,
-                "12/11/2025",
-                Err("may be day/month or month/day"),
-            ),
-            (
-                ValueKind::Date,
-                "15/3/0999",
-                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
-            ),
-            (
-                ValueKind::Date,
-                "15.3.999",
-                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
-            ),
-            (
-                ValueKind::Date,
-                "2026-W11-7",
-                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
-            ),
-            (
-                ValueKind::Date,
-                "2026-03-15T00:00:00.5",
-                Err("write only the date, `2026-03-15`"),
-            ),
-            (
-                ValueKind::Date,
-                "2026-03-15T00:00:00+00:00",
-                Ok("2026-03-15"),
-            ),
-            (
-                ValueKind::Date,
-                "2026-03-15T00:00:00-00:30",
-                Err("write only the date"),
-            ),
-            (ValueKind::Date, "2026-03-15 0:00", Ok("2026-03-15")),
-            (
-                ValueKind::Date,
-                "2026-03-15T24:00:00",
-                Err("write only the date"),
-            ),
-            (
-                ValueKind::Date,
-                "2026-03-15T23:59:59Z",
-                Err("write only the date, `2026-03-15`"),
-            ),
-            (
-                ValueKind::Date,
-                "4609",
-                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
-            ),
-            (
-                ValueKind::Date,
-                "460960",
-                Err("write a date as YYYY-MM-DD, such as 2026-03-15"),
-            ),
-            (ValueKind::Integer, "1'234", Err("`1234`")),
-            (ValueKind::Integer, "1’234’567", Err("`1234567`")),
-            (ValueKind::Integer, "1'23", Ok("1'23")),
-            (ValueKind::Integer, "1234'567", Ok("1234'567")),
-            (ValueKind::Integer, "5.00", Ok("5")),
-            (ValueKind::Integer, "5.0000", Ok("5")),
-            (ValueKind::Integer, "5.5", Ok("5.5")),
-            (ValueKind::Integer, "5.", Ok("5.")),
-            (ValueKind::Integer, "1,234.567", Ok("1,234.567")),
-            (ValueKind::Number, "1'234", Err("`1234`")),
-            (ValueKind::Number, "1 234 567", Err("`1234567`")),
-            (
-                ValueKind::Number,
-                "1 234,567",
-                Err("has several separators; write digits and at most one decimal point"),
-            ),
-            (
-                ValueKind::Number,
-                "1'234.567",
-                Err("has several separators"),
-            ),
-            (ValueKind::Number, "1 234.5", Err("has several separators")),
-            (
-                ValueKind::Number,
-                "1,234.567,890",
-                Err("several commas or points"),
-            ),
-            (ValueKind::Number, "1,234.567", Ok("1234.567")),
-            (ValueKind::Number, "1’234", Err("`1234`")),
-            (
-                ValueKind::Number,
-                "123,456",
-                Err("may be 123456 or 123.456"),
-            ),
-            (
-                ValueKind::Number,
-                "1234,567",
-                Err("has a decimal comma; write a decimal point, `1234.567`"),
-            ),
-            (ValueKind::Number, "1234.567", Ok("1234.567")),
-            (
-                ValueKind::Number,
-                "1.234.567,8",
-                Err("has a decimal comma; write `1234567.8`"),
-            ),
-            (
-                ValueKind::Number,
-                "1.234.567",
-                Err("groups digits by points; write `1234567`"),
-            ),
-            (ValueKind::Number, "1,234,567.89", Ok("1234567.89")),
-            (
-                ValueKind::Number,
-                "1234.567,8",
-                Err("several commas or points"),
-            ),
-            (
-                ValueKind::Number,
-                "1,2345,678",
-                Err("several commas or points"),
-            ),
-            (ValueKind::Number, ",5", Err("`.5`")),
-            (ValueKind::Flag, "verdadeiro", Ok("TRUE")),
-            (ValueKind::Flag, "HAYIR", Ok("FALSE")),
-            (ValueKind::Flag, "'x", Ok("'x")),
-            (ValueKind::Integer, "5", Ok("5")),
-            (ValueKind::Integer, "5.0", Ok("5")),
-            (ValueKind::Integer, "2024.000", Ok("2024")),
-            (ValueKind::Integer, "0.000", Ok("0")),
-            (ValueKind::Integer, "5.0.0", Ok("5.0.0")),
-            (
-                ValueKind::Integer,
-                "2024,0",
-                Err("has a decimal comma; write only the digits, `2024`, or add --decimal comma"),
-            ),
-            (ValueKind::Integer, "2024,5", Ok("2024,5")),
-            (ValueKind::Integer, "1,000", Err("`1000`")),
-            (ValueKind::Integer, "1.000", Err("`1000`")),
-            (ValueKind::Integer, "1,234", Err("`1234`")),
-            (ValueKind::Integer, "1 234 567", Err("`1234567`")),
-            (ValueKind::Integer, "1\u{202f}234", Err("`1234`")),
-            (ValueKind::Integer, "1.23E+05", Err("loses digits")),
-            (ValueKind::Integer, "05", Ok("05")),
-            (ValueKind::Integer, "twelve", Ok("twelve")),
-            (ValueKind::Integer, "N/A", Err("leave the cell empty")),
-            (ValueKind::Number, "4.2", Ok("4.2")),
-            (ValueKind::Number, "12,5", Err("`12.5`")),
-            (ValueKind::Number, "1,234", Err("may be 1234 or 1.234")),
-            (ValueKind::Number, "1,234.5", Ok("1234.5")),
-            (
-                ValueKind::Number,
-                "1.234,50",
-                Err("has a decimal comma; write `1234.50`, or add --decimal comma"),
-            ),
-            (ValueKind::Number, "1,234,567", Ok("1234567")),
-            (ValueKind::Number, "1,23,4", Err("several commas or points")),
-            (
-                ValueKind::Number,
-                "1,234,5",
-                Err("several commas or points"),
-            ),
-            (ValueKind::Number, "4.125", Ok("4.125")),
-            (ValueKind::Number, "0.125", Ok("0.125")),
-            (ValueKind::Number, "1 234", Err("`1234`")),
-            (ValueKind::Number, "45%", Err("without `%`")),
-            (ValueKind::Number, "1e3", Ok("1e3")),
-            (ValueKind::Flag, "True", Ok("TRUE")),
-            (ValueKind::Flag, "wahr", Ok("TRUE")),
-            (ValueKind::Flag, "VRAI", Ok("TRUE")),
-            (ValueKind::Flag, "FAŁSZ", Ok("FALSE")),
-            (ValueKind::Flag, "Nein", Ok("FALSE")),
-            (ValueKind::Flag, " x ", Ok("TRUE")),
-            (ValueKind::Flag, "o", Ok("o")),
-            (ValueKind::Text, " a ", Ok(" a ")),
-            (ValueKind::Text, "\u{a0}a b\u{a0}", Ok("\u{a0}a b\u{a0}")),
-            (ValueKind::Text, "a\u{a0}b", Ok("a\u{a0}b")),
-            (ValueKind::Text, "N/A", Ok("N/A")),
-            (ValueKind::Links(ReferenceKind::Tag), "a; b ", Ok("a; b ")),
-            (ValueKind::DateStatus(&["check"]), " check ", Ok("check")),
+        let cases = cases![
+            ValueKind::Date, "2026-03-15", Ok("2026-03-15");
+            ValueKind::Date, "\u{a0}2026-03-15 ", Ok("2026-03-15");
+            ValueKind::Date, " \u{a0}", Ok("");
+            ValueKind::Date, "2026/03/15", Ok("2026-03-15");
+            ValueKind::Date, "2026-3-5", Ok("2026-03-05");
+            ValueKind::Date, "20260305", Ok("2026-03-05");
+            ValueKind::Date, "20261305", Err("write a date as");
+            ValueKind::Date, "15.03.2026", Ok("2026-03-15");
+            ValueKind::Date, "5.3.2026", Ok("2026-03-05");
+            ValueKind::Date, "15.03.26", Err("no year of four digits");
+            ValueKind::Date, "March 15, 2026", Ok("2026-03-15");
+            ValueKind::Date, "15 Mar 2026", Ok("2026-03-15");
+            ValueKind::Date, "15-Mar-2026", Ok("2026-03-15");
+            ValueKind::Date, "2026-03-15T00:00:00", Ok("2026-03-15");
+            ValueKind::Date, "2026-03-15 00:00:00.000", Ok("2026-03-15");
+            ValueKind::Date, "2026-03-15T00:00:00Z", Ok("2026-03-15");
+            ValueKind::Date, "2026-03-15T09:30:00", Err("write only the date, `2026-03-15`");
+            ValueKind::Date, "2026-03-15T00:00:00+02:00", Err("write only the date");
+            ValueKind::Date, "03/15/2026", Ok("2026-03-15");
+            ValueKind::Date, "15/3/2026", Ok("2026-03-15");
+            ValueKind::Date, "15-3-2026", Ok("2026-03-15");
+            ValueKind::Date, "5/5/2026", Ok("2026-05-05");
+            ValueKind::Date, "03/04/2026", Err("may be day/month or month/day");
+            ValueKind::Date, "3/4/26", Err("no year of four digits");
+            ValueKind::Date, "31/31/2026", Err("write a date as YYYY-MM-DD, such as 2026-03-15");
+            ValueKind::Date, "46096", Err("is the number of a day");
+            ValueKind::Date, "TBD", Err("leave the cell empty, and use the date's status to say why");
+            ValueKind::Date, "-", Err("leave the cell empty");
+            ValueKind::Date, "2026-02-30", Err("write a date as YYYY-MM-DD, such as 2026-03-15");
+            ValueKind::Date, "29.02.2024", Ok("2024-02-29");
+            ValueKind::Date, "29.02.2026", Err("write a date as YYYY-MM-DD, such as 2026-03-15");
+            ValueKind::Date, "29/02/2024", Ok("2024-02-29");
+            ValueKind::Date, "02/29/2026", Err("write a date as YYYY-MM-DD, such as 2026-03-15");
+            ValueKind::Date, "29.02.2000", Ok("2000-02-29");
+            ValueKind::Date, "29.02.1900", Err("write a date as YYYY-MM-DD, such as 2026-03-15");
+            ValueKind::Date, "31.12.2025", Ok("2025-12-31");
+            ValueKind::Date, "31.11.2025", Err("write a date as YYYY-MM-DD, such as 2026-03-15");
+            ValueKind::Date, "12/31/2025", Ok("2025-12-31");
+            ValueKind::Date, "31/12/2025", Ok("2025-12-31");
+            ValueKind::Date, "12/13/2025", Ok("2025-12-13");
+            ValueKind::Date, "13/12/2025", Ok("2025-12-13");
+            ValueKind::Date, "12/12/2025", Ok("2025-12-12");
+            ValueKind::Date, "12/11/2025", Err("may be day/month or month/day");
+            ValueKind::Date, "15/3/0999", Err("write a date as YYYY-MM-DD, such as 2026-03-15");
+            ValueKind::Date, "15.3.999", Err("write a date as YYYY-MM-DD, such as 2026-03-15");
+            ValueKind::Date, "2026-W11-7", Err("write a date as YYYY-MM-DD, such as 2026-03-15");
+            ValueKind::Date, "2026-03-15T00:00:00.5", Err("write only the date, `2026-03-15`");
+            ValueKind::Date, "2026-03-15T00:00:00+00:00", Ok("2026-03-15");
+            ValueKind::Date, "2026-03-15T00:00:00-00:30", Err("write only the date");
+            ValueKind::Date, "2026-03-15 0:00", Ok("2026-03-15");
+            ValueKind::Date, "2026-03-15T24:00:00", Err("write only the date");
+            ValueKind::Date, "2026-03-15T23:59:59Z", Err("write only the date, `2026-03-15`");
+            ValueKind::Date, "4609", Err("write a date as YYYY-MM-DD, such as 2026-03-15");
+            ValueKind::Date, "460960", Err("write a date as YYYY-MM-DD, such as 2026-03-15");
+            ValueKind::Integer, "1'234", Err("`1234`");
+            ValueKind::Integer, "1’234’567", Err("`1234567`");
+            ValueKind::Integer, "1'23", Ok("1'23");
+            ValueKind::Integer, "1234'567", Ok("1234'567");
+            ValueKind::Integer, "5.00", Ok("5");
+            ValueKind::Integer, "5.0000", Ok("5");
+            ValueKind::Integer, "5.5", Ok("5.5");
+            ValueKind::Integer, "5.", Ok("5.");
+            ValueKind::Integer, "1,234.567", Ok("1,234.567");
+            ValueKind::Number, "1'234", Err("`1234`");
+            ValueKind::Number, "1 234 567", Err("`1234567`");
+            ValueKind::Number, "1 234,567", Err("has several separators; write digits and at most one decimal point");
+            ValueKind::Number, "1'234.567", Err("has several separators");
+            ValueKind::Number, "1 234.5", Err("has several separators");
+            ValueKind::Number, "1,234.567,890", Err("several commas or points");
+            ValueKind::Number, "1,234.567", Ok("1234.567");
+            ValueKind::Number, "1’234", Err("`1234`");
+            ValueKind::Number, "123,456", Err("may be 123456 or 123.456");
+            ValueKind::Number, "1234,567", Err("has a decimal comma; write a decimal point, `1234.567`");
+            ValueKind::Number, "1234.567", Ok("1234.567");
+            ValueKind::Number, "1.234.567,8", Err("has a decimal comma; write `1234567.8`");
+            ValueKind::Number, "1.234.567", Err("groups digits by points; write `1234567`");
+            ValueKind::Number, "1,234,567.89", Ok("1234567.89");
+            ValueKind::Number, "1234.567,8", Err("several commas or points");
+            ValueKind::Number, "1,2345,678", Err("several commas or points");
+            ValueKind::Number, ",5", Err("`.5`");
+            ValueKind::Flag, "verdadeiro", Ok("TRUE");
+            ValueKind::Flag, "HAYIR", Ok("FALSE");
+            ValueKind::Flag, "'x", Ok("'x");
+            ValueKind::Integer, "5", Ok("5");
+            ValueKind::Integer, "5.0", Ok("5");
+            ValueKind::Integer, "2024.000", Ok("2024");
+            ValueKind::Integer, "0.000", Ok("0");
+            ValueKind::Integer, "5.0.0", Ok("5.0.0");
+            ValueKind::Integer, "2024,0",
+                Err("has a decimal comma; write only the digits, `2024`, or add --decimal comma");
+            ValueKind::Integer, "2024,5", Ok("2024,5");
+            ValueKind::Integer, "1,000", Err("`1000`");
+            ValueKind::Integer, "1.000", Err("`1000`");
+            ValueKind::Integer, "1,234", Err("`1234`");
+            ValueKind::Integer, "1 234 567", Err("`1234567`");
+            ValueKind::Integer, "1\u{202f}234", Err("`1234`");
+            ValueKind::Integer, "1.23E+05", Err("loses digits");
+            ValueKind::Integer, "05", Ok("05");
+            ValueKind::Integer, "twelve", Ok("twelve");
+            ValueKind::Integer, "N/A", Err("leave the cell empty");
+            ValueKind::Number, "4.2", Ok("4.2");
+            ValueKind::Number, "12,5", Err("`12.5`");
+            ValueKind::Number, "1,234", Err("may be 1234 or 1.234");
+            ValueKind::Number, "1,234.5", Ok("1234.5");
+            ValueKind::Number, "1.234,50", Err("has a decimal comma; write `1234.50`, or add --decimal comma");
+            ValueKind::Number, "1,234,567", Ok("1234567");
+            ValueKind::Number, "1,23,4", Err("several commas or points");
+            ValueKind::Number, "1,234,5", Err("several commas or points");
+            ValueKind::Number, "4.125", Ok("4.125");
+            ValueKind::Number, "0.125", Ok("0.125");
+            ValueKind::Number, "1 234", Err("`1234`");
+            ValueKind::Number, "45%", Err("without `%`");
+            ValueKind::Number, "1e3", Ok("1e3");
+            ValueKind::Flag, "True", Ok("TRUE");
+            ValueKind::Flag, "wahr", Ok("TRUE");
+            ValueKind::Flag, "VRAI", Ok("TRUE");
+            ValueKind::Flag, "FAŁSZ", Ok("FALSE");
+            ValueKind::Flag, "Nein", Ok("FALSE");
+            ValueKind::Flag, " x ", Ok("TRUE");
+            ValueKind::Flag, "o", Ok("o");
+            ValueKind::Text, " a ", Ok(" a ");
+            ValueKind::Text, "\u{a0}a b\u{a0}", Ok("\u{a0}a b\u{a0}");
+            ValueKind::Text, "a\u{a0}b", Ok("a\u{a0}b");
+            ValueKind::Text, "N/A", Ok("N/A");
+            ValueKind::Links(ReferenceKind::Tag), "a; b ", Ok("a; b ");
+            ValueKind::DateStatus(&["check"]), " check ", Ok("check");
         ];
         for (kind, cell, expected) in cases {
             match (normalize(kind, cell, &Notation::default()), expected) {
@@ -439,137 +308,42 @@ mod tests {
             dates: Some(order),
             ..Notation::default()
         };
-        let cases = [
-            (
-                ValueKind::Number,
-                "3.000",
-                semicolons,
-                Err("may be 3000 or 3,"),
-            ),
-            (
-                ValueKind::Number,
-                "3,000",
-                semicolons,
-                Err("may be 3000 or 3,"),
-            ),
-            (ValueKind::Number, "2,5", semicolons, Ok("2.5")),
-            (ValueKind::Number, "0,125", semicolons, Ok("0.125")),
-            (ValueKind::Number, "3.5", semicolons, Ok("3.5")),
-            (ValueKind::Number, "3000", semicolons, Ok("3000")),
-            (ValueKind::Number, "1.234.567", semicolons, Ok("1234567")),
-            (
-                ValueKind::Number,
-                "1.234.567,8",
-                semicolons,
-                Ok("1234567.8"),
-            ),
-            (ValueKind::Number, "1.234,50", comma, Ok("1234.50")),
-            (ValueKind::Number, "2.500", price, Err("may be 2500 or 2.5")),
-            (ValueKind::Number, "2.50", price, Ok("2.50")),
-            (ValueKind::Number, "71.917", price, Ok("71.917")),
-            (
-                ValueKind::Number,
-                "71.917",
-                sheet,
-                Err("may be 71917 or 71.917"),
-            ),
-            (ValueKind::Number, "2.125", number, Ok("2.125")),
-            (ValueKind::Integer, "1.234", number, Ok("1.234")),
-            (ValueKind::Integer, "5.0", number, Ok("5")),
-            (ValueKind::Year, "2024,0", semicolons, Ok("2024")),
-            (ValueKind::Year, "2024.0", semicolons, Ok("2024")),
-            (ValueKind::Integer, "5,000", semicolons, Err("`5000`")),
-            (ValueKind::Integer, "2024,5", semicolons, Ok("2024,5")),
-            (
-                ValueKind::Year,
-                "2024,00",
-                decimal(DecimalSign::Comma),
-                Ok("2024"),
-            ),
-            (
-                ValueKind::Integer,
-                "5,000",
-                decimal(DecimalSign::Comma),
-                Ok("5"),
-            ),
-            (
-                ValueKind::Integer,
-                "5.000",
-                decimal(DecimalSign::Comma),
-                Err("`5000`"),
-            ),
-            (
-                ValueKind::Year,
-                "2024.0",
-                decimal(DecimalSign::Comma),
-                Ok("2024"),
-            ),
-            (
-                ValueKind::Year,
-                "2024,0",
-                decimal(DecimalSign::Point),
-                Ok("2024"),
-            ),
-            (
-                ValueKind::Integer,
-                "5.000",
-                decimal(DecimalSign::Point),
-                Ok("5"),
-            ),
-            (
-                ValueKind::Number,
-                "3.000",
-                decimal(DecimalSign::Comma),
-                Ok("3000"),
-            ),
-            (
-                ValueKind::Number,
-                "145,004",
-                decimal(DecimalSign::Comma),
-                Ok("145.004"),
-            ),
-            (
-                ValueKind::Number,
-                "3.000",
-                decimal(DecimalSign::Point),
-                Ok("3.000"),
-            ),
-            (
-                ValueKind::Number,
-                "3,000",
-                decimal(DecimalSign::Point),
-                Ok("3000"),
-            ),
-            (
-                ValueKind::Number,
-                "3,00",
-                decimal(DecimalSign::Point),
-                Ok("3.00"),
-            ),
-            (
-                ValueKind::Date,
-                "03/04/2026",
-                dates(DateOrder::Dmy),
-                Ok("2026-04-03"),
-            ),
-            (
-                ValueKind::Date,
-                "03/04/2026",
-                dates(DateOrder::Mdy),
-                Ok("2026-03-04"),
-            ),
-            (
-                ValueKind::Date,
-                "15/03/2026",
-                dates(DateOrder::Mdy),
-                Err("not a date in the order --dates mdy"),
-            ),
-            (
-                ValueKind::Date,
-                "15.03.2026",
-                dates(DateOrder::Mdy),
-                Ok("2026-03-15"),
-            ),
+        let cases = cases![
+            ValueKind::Number, "3.000", semicolons, Err("may be 3000 or 3,");
+            ValueKind::Number, "3,000", semicolons, Err("may be 3000 or 3,");
+            ValueKind::Number, "2,5", semicolons, Ok("2.5");
+            ValueKind::Number, "0,125", semicolons, Ok("0.125");
+            ValueKind::Number, "3.5", semicolons, Ok("3.5");
+            ValueKind::Number, "3000", semicolons, Ok("3000");
+            ValueKind::Number, "1.234.567", semicolons, Ok("1234567");
+            ValueKind::Number, "1.234.567,8", semicolons, Ok("1234567.8");
+            ValueKind::Number, "1.234,50", comma, Ok("1234.50");
+            ValueKind::Number, "2.500", price, Err("may be 2500 or 2.5");
+            ValueKind::Number, "2.50", price, Ok("2.50");
+            ValueKind::Number, "71.917", price, Ok("71.917");
+            ValueKind::Number, "71.917", sheet, Err("may be 71917 or 71.917");
+            ValueKind::Number, "2.125", number, Ok("2.125");
+            ValueKind::Integer, "1.234", number, Ok("1.234");
+            ValueKind::Integer, "5.0", number, Ok("5");
+            ValueKind::Year, "2024,0", semicolons, Ok("2024");
+            ValueKind::Year, "2024.0", semicolons, Ok("2024");
+            ValueKind::Integer, "5,000", semicolons, Err("`5000`");
+            ValueKind::Integer, "2024,5", semicolons, Ok("2024,5");
+            ValueKind::Year, "2024,00", decimal(DecimalSign::Comma), Ok("2024");
+            ValueKind::Integer, "5,000", decimal(DecimalSign::Comma), Ok("5");
+            ValueKind::Integer, "5.000", decimal(DecimalSign::Comma), Err("`5000`");
+            ValueKind::Year, "2024.0", decimal(DecimalSign::Comma), Ok("2024");
+            ValueKind::Year, "2024,0", decimal(DecimalSign::Point), Ok("2024");
+            ValueKind::Integer, "5.000", decimal(DecimalSign::Point), Ok("5");
+            ValueKind::Number, "3.000", decimal(DecimalSign::Comma), Ok("3000");
+            ValueKind::Number, "145,004", decimal(DecimalSign::Comma), Ok("145.004");
+            ValueKind::Number, "3.000", decimal(DecimalSign::Point), Ok("3.000");
+            ValueKind::Number, "3,000", decimal(DecimalSign::Point), Ok("3000");
+            ValueKind::Number, "3,00", decimal(DecimalSign::Point), Ok("3.00");
+            ValueKind::Date, "03/04/2026", dates(DateOrder::Dmy), Ok("2026-04-03");
+            ValueKind::Date, "03/04/2026", dates(DateOrder::Mdy), Ok("2026-03-04");
+            ValueKind::Date, "15/03/2026", dates(DateOrder::Mdy), Err("not a date in the order --dates mdy");
+            ValueKind::Date, "15.03.2026", dates(DateOrder::Mdy), Ok("2026-03-15");
         ];
         for (kind, cell, notation, expected) in cases {
             match (normalize(kind, cell, &notation), expected) {

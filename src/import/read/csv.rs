@@ -409,61 +409,31 @@ mod tests {
 
     #[test]
     fn rows_are_read_with_their_lines() {
-        let cases = [
-            ("", ""),
-            ("id,name\n", ""),
-            ("id\n5\n\n6", "2:5\n4:6\n"),
-            (
-                "id,name\r\n1,A\r\n2,\r\n",
-                "2:1 name=\"A\"\n3:2 name=null\n",
-            ),
-            (
-                "id,name\r1,\"A\rB\"\r\r2,\r",
-                "2:1 name=\"A\\rB\"\n5:2 name=null\n",
-            ),
-            ("\n\nname,id\n\nA,1\n", "5:1 name=\"A\"\n"),
-            (
-                "id,name,url\r\n1,\"A\r\nB\",x\r\n\r\n2,\"\n\",\n3,a,b",
-                concat!(
-                    "2:1 name=\"A\\r\\nB\" url=\"x\"\n",
-                    "5:2 name=\"\\n\" url=null\n",
-                    "7:3 name=\"a\" url=\"b\"\n",
-                ),
-            ),
-            (
-                "id,type\n1,\"a \"\"b\"\", c\"\n2,5\" x\n",
-                "2:1 type=\"a \\\"b\\\", c\"\n3:2 type=\"5\\\" x\"\n",
-            ),
-            ("id;name;;\n1;A;;\n;;;\n", "2:1 name=\"A\"\n"),
-            ("ID\tName\n1\tA,B\n", "2:1 name=\"A,B\"\n"),
-            ("id|name\n1|A\n", "2:1 name=\"A\"\n"),
-            ("sep=;\r\nid;name\r\n1;A\r\n", "3:1 name=\"A\"\n"),
-            ("Our list;\n;\nid;name\n1;A\n", "4:1 name=\"A\"\n"),
-            (
-                "id,deleted,name\n1,TRUE,A\n2,,B\n3,no,C\n",
-                "2:1 removed\n3:2 name=\"B\"\n4:3 name=\"C\"\n",
-            ),
-            (
-                "id,name\n1,'=x\n2,''=x\n3,'x\n",
-                "2:1 name=\"=x\"\n3:2 name=\"'=x\"\n4:3 name=\"'x\"\n",
-            ),
-            (
-                "id,name\n1,O'Hara's \"B\"\n2,\"'\"\"'\"\n",
-                "2:1 name=\"O'Hara's \\\"B\\\"\"\n3:2 name=\"'\\\"'\"\n",
-            ),
-            (
-                "url,ID,NAME\r\nx,1,A\r\n\r\n\r\n",
-                "2:1 name=\"A\" url=\"x\"\n",
-            ),
-            ("id,Name\n1,A\n\n,\n \n", "2:1 name=\"A\"\n"),
-            ("sep=\t\r\nid\tname\r\n1\tA\r\n", "3:1 name=\"A\"\n"),
-            ("\"sep=|\"\nid|name\n1|A\n", "3:1 name=\"A\"\n"),
-            (
-                "id,name\n9007199254740991,A\n",
-                "2:9007199254740991 name=\"A\"\n",
-            ),
-            ("Removed in 2026\nid,deleted\n1,TRUE\n", "3:1 removed\n"),
-            ("A title,\nid,updated_at\n1,x\n", "3:1\n"),
+        let cases = cases![
+            "", "";
+            "id,name\n", "";
+            "id\n5\n\n6", "2:5\n4:6\n";
+            "id,name\r\n1,A\r\n2,\r\n", "2:1 name=\"A\"\n3:2 name=null\n";
+            "id,name\r1,\"A\rB\"\r\r2,\r", "2:1 name=\"A\\rB\"\n5:2 name=null\n";
+            "\n\nname,id\n\nA,1\n", "5:1 name=\"A\"\n";
+            "id,name,url\r\n1,\"A\r\nB\",x\r\n\r\n2,\"\n\",\n3,a,b",
+                concat!("2:1 name=\"A\\r\\nB\" url=\"x\"\n", "5:2 name=\"\\n\" url=null\n", "7:3 name=\"a\" url=\"b\"\n");
+            "id,type\n1,\"a \"\"b\"\", c\"\n2,5\" x\n", "2:1 type=\"a \\\"b\\\", c\"\n3:2 type=\"5\\\" x\"\n";
+            "id;name;;\n1;A;;\n;;;\n", "2:1 name=\"A\"\n";
+            "ID\tName\n1\tA,B\n", "2:1 name=\"A,B\"\n";
+            "id|name\n1|A\n", "2:1 name=\"A\"\n";
+            "sep=;\r\nid;name\r\n1;A\r\n", "3:1 name=\"A\"\n";
+            "Our list;\n;\nid;name\n1;A\n", "4:1 name=\"A\"\n";
+            "id,deleted,name\n1,TRUE,A\n2,,B\n3,no,C\n", "2:1 removed\n3:2 name=\"B\"\n4:3 name=\"C\"\n";
+            "id,name\n1,'=x\n2,''=x\n3,'x\n", "2:1 name=\"=x\"\n3:2 name=\"'=x\"\n4:3 name=\"'x\"\n";
+            "id,name\n1,O'Hara's \"B\"\n2,\"'\"\"'\"\n", "2:1 name=\"O'Hara's \\\"B\\\"\"\n3:2 name=\"'\\\"'\"\n";
+            "url,ID,NAME\r\nx,1,A\r\n\r\n\r\n", "2:1 name=\"A\" url=\"x\"\n";
+            "id,Name\n1,A\n\n,\n \n", "2:1 name=\"A\"\n";
+            "sep=\t\r\nid\tname\r\n1\tA\r\n", "3:1 name=\"A\"\n";
+            "\"sep=|\"\nid|name\n1|A\n", "3:1 name=\"A\"\n";
+            "id,name\n9007199254740991,A\n", "2:9007199254740991 name=\"A\"\n";
+            "Removed in 2026\nid,deleted\n1,TRUE\n", "3:1 removed\n";
+            "A title,\nid,updated_at\n1,x\n", "3:1\n";
         ];
         for (content, expected) in cases {
             assert_eq!(
@@ -486,85 +456,38 @@ mod tests {
 
     #[test]
     fn faults_of_csv_rows_are_reported_with_file_and_line() {
-        let cases = [
-            (
-                "id,nmae\n1,A\n",
-                "2:1!\nf:1: nmae: unknown column; did you mean `name`?",
-            ),
-            (
-                "id,name,name\n1,A,B\n",
-                "f:2: `B` - the columns B (`name`) and C (`name`) have one header, and differ here; ignore one of",
-            ),
+        let cases = cases![
+            "id,nmae\n1,A\n", "2:1!\nf:1: nmae: unknown column; did you mean `name`?";
+            "id,name,name\n1,A,B\n",
+                "f:2: `B` - the columns B (`name`) and C (`name`) have one header, and differ here; ignore one of";
             // Names that begin with a column's name, or are the beginning of one.
-            (
-                "id,nam\n1,A\n",
-                "f:1: nam: unknown column; did you mean `name`?",
-            ),
-            (
-                "id,names\n1,A\n",
-                "f:1: names: unknown column; did you mean `name`?",
-            ),
-            ("id,n\n1,A\n", "f:1: n: unknown column"),
-            (
-                "id,Name,NAME\n1,A,A\n2,B,\n3,,C\n",
-                "2:1 name=\"A\"\n3:2 name=\"B\"\n4:3 name=\"C\"\n",
-            ),
-            ("id,delete\n1,TRUE\n", "f:1: delete: unknown column"),
-            (
-                "id,id\n1,2\n",
-                "f:2: `2` - the columns A (`id`) and B (`id`) have one header, and differ here",
-            ),
-            (
-                "id,,name\n1,x,A\n",
-                "f:2: `x` - has a value in column B, which has no name; name it, clear the cell, or read it with --map '=B=FIELD'",
-            ),
-            ("id,name\n1,A,x\n", "f:2: has 3 cells, but the header has 2"),
-            ("name\nA\n", "2:? name=\"A\"\n"),
-            (
-                "abbv\nA\n",
-                "f:1: id: there is no column `id`, and none of the columns that identify",
-            ),
-            (
-                "id,R\u{e9}union,d\u{e9}but\n",
-                "f:1: is not UTF-8, but probably windows-1252; save the file again: in Excel as",
-            ),
-            ("id;Titel;Ort\n1;A;B\n", "f:1: Titel: unknown column"),
-            ("id;Titel;Ort\n1;A;B\n", "f:1: Ort: unknown column"),
-            ("Nummer;Titel;Ort\n1;A;B\n", "f:1: Ort: unknown column"),
-            (
-                "id,name\n0901,A\n",
-                "f:2: id: `0901` - an id is a whole number from 1 to 9007199254740991, without zeros before it",
-            ),
-            ("i\0d\0", "f:1: begins with NUL bytes"),
-            (
-                "idd,name\n1,A\n",
-                "f:1: idd: unknown column; did you mean `id`? Then rename it, or add --map 'idd=id'",
-            ),
-            (
-                "id,name\n1\n",
-                "f:2: has one cell, but the header has 2; if it is a note, leave an empty line above it",
-            ),
-            (
-                "id,name\n1,A,B\n2,C\n",
-                "3:2 name=\"C\"\nf:2: has 3 cells, but the header has 2",
-            ),
-            ("id,name\n,A\n", "2:? name=\"A\""),
-            (
-                "id,name\n0,B\n-1,C\n5.0,D\n9007199254740992,E\n",
-                "f:5: id: `9007199254740992` - an id is",
-            ),
-            (
-                "id,name\n1,\"A\n2,B\n3,C\n",
-                "f:2: opens a quote that is never closed",
-            ),
-            (
-                "id,name\n1,\"A\n2,\"B\"\n",
-                "f:2: has text after a closing quote",
-            ),
-            (
-                "\"id,name\n1,A\n",
-                "f:1: opens a quote that is never closed",
-            ),
+            "id,nam\n1,A\n", "f:1: nam: unknown column; did you mean `name`?";
+            "id,names\n1,A\n", "f:1: names: unknown column; did you mean `name`?";
+            "id,n\n1,A\n", "f:1: n: unknown column";
+            "id,Name,NAME\n1,A,A\n2,B,\n3,,C\n", "2:1 name=\"A\"\n3:2 name=\"B\"\n4:3 name=\"C\"\n";
+            "id,delete\n1,TRUE\n", "f:1: delete: unknown column";
+            "id,id\n1,2\n", "f:2: `2` - the columns A (`id`) and B (`id`) have one header, and differ here";
+            "id,,name\n1,x,A\n",
+                "f:2: `x` - has a value in column B, which has no name; name it, clear the cell, or read it with --map '=B=FIELD'";
+            "id,name\n1,A,x\n", "f:2: has 3 cells, but the header has 2";
+            "name\nA\n", "2:? name=\"A\"\n";
+            "abbv\nA\n", "f:1: id: there is no column `id`, and none of the columns that identify";
+            "id,R\u{e9}union,d\u{e9}but\n",
+                "f:1: is not UTF-8, but probably windows-1252; save the file again: in Excel as";
+            "id;Titel;Ort\n1;A;B\n", "f:1: Titel: unknown column";
+            "id;Titel;Ort\n1;A;B\n", "f:1: Ort: unknown column";
+            "Nummer;Titel;Ort\n1;A;B\n", "f:1: Ort: unknown column";
+            "id,name\n0901,A\n",
+                "f:2: id: `0901` - an id is a whole number from 1 to 9007199254740991, without zeros before it";
+            "i\0d\0", "f:1: begins with NUL bytes";
+            "idd,name\n1,A\n", "f:1: idd: unknown column; did you mean `id`? Then rename it, or add --map 'idd=id'";
+            "id,name\n1\n", "f:2: has one cell, but the header has 2; if it is a note, leave an empty line above it";
+            "id,name\n1,A,B\n2,C\n", "3:2 name=\"C\"\nf:2: has 3 cells, but the header has 2";
+            "id,name\n,A\n", "2:? name=\"A\"";
+            "id,name\n0,B\n-1,C\n5.0,D\n9007199254740992,E\n", "f:5: id: `9007199254740992` - an id is";
+            "id,name\n1,\"A\n2,B\n3,C\n", "f:2: opens a quote that is never closed";
+            "id,name\n1,\"A\n2,\"B\"\n", "f:2: has text after a closing quote";
+            "\"id,name\n1,A\n", "f:1: opens a quote that is never closed";
         ];
         for (content, expected) in cases {
             let bytes: Vec<u8> = content
@@ -589,31 +512,16 @@ mod tests {
 
     #[test]
     fn points_that_may_group_digits_are_refused_where_groups_are_likely() {
-        let cases = [
-            ("id;sjr\n1;3.000\n", "f:2: sjr: `3.000` - may be 3000 or 3,"),
-            ("id;sjr\n1;3,5\n", "2:1 sjr=3.5\n"),
-            ("id,sjr\n1,3.125\n", "2:1 sjr=3.125\n"),
+        let cases = cases![
+            "id;sjr\n1;3.000\n", "f:2: sjr: `3.000` - may be 3000 or 3,";
+            "id;sjr\n1;3,5\n", "2:1 sjr=3.5\n";
+            "id,sjr\n1,3.125\n", "2:1 sjr=3.125\n";
             // Without `;` and `--decimal comma`, a comma groups digits.
-            (
-                "id,sjr\n1,3.125\n2,\"1,250.5\"\n",
-                "2:1 sjr=3.125\n3:2 sjr=1250.5\n",
-            ),
-            (
-                "id,sjr\n1,3.125\n2,\"1.250,5\"\n",
-                "f:3: sjr: `1.250,5` - has a decimal comma",
-            ),
-            (
-                "id\tsjr\n1\t1.250.000\n",
-                "f:2: sjr: `1.250.000` - groups digits by points",
-            ),
-            (
-                "id,publishing_apc_usd\n1,2.500\n",
-                "f:2: publishing_apc_usd: `2.500` - may be 2500 or 2.5,",
-            ),
-            (
-                "id,publishing_apc_usd\n1,2.50\n",
-                "2:1 publishing.apc_usd=2.5\n",
-            ),
+            "id,sjr\n1,3.125\n2,\"1,250.5\"\n", "2:1 sjr=3.125\n3:2 sjr=1250.5\n";
+            "id,sjr\n1,3.125\n2,\"1.250,5\"\n", "f:3: sjr: `1.250,5` - has a decimal comma";
+            "id\tsjr\n1\t1.250.000\n", "f:2: sjr: `1.250.000` - groups digits by points";
+            "id,publishing_apc_usd\n1,2.500\n", "f:2: publishing_apc_usd: `2.500` - may be 2500 or 2.5,";
+            "id,publishing_apc_usd\n1,2.50\n", "2:1 publishing.apc_usd=2.5\n";
         ];
         for (content, expected) in cases {
             let shown = read::<JournalFields>(content.as_bytes());
@@ -629,12 +537,9 @@ mod tests {
 
     #[test]
     fn a_header_is_sought_below_twenty_rows() {
-        for (above, expected) in [
-            (20, "22:1 name=\"A\"\n"),
-            (
-                21,
-                "f:1: id: there is no column `id`, and none of the columns that identify rows without ids (`name`)",
-            ),
+        for (above, expected) in cases![
+            20, "22:1 name=\"A\"\n";
+            21, "f:1: id: there is no column `id`, and none of the columns that identify rows without ids (`name`)";
         ] {
             let content = format!("{}id,name\n1,A\n", "title,of the list\n".repeat(above));
             let shown = read::<OrganizationFields>(content.as_bytes());
@@ -649,25 +554,13 @@ mod tests {
             sample_options(&columns, &[]),
             sample_options(&columns, &["name"]),
         );
-        let cases = [
-            (&mapped, "Nummer;Titel\n1;A\n", "2:1 name=\"A\"\n"),
-            (
-                &mapped,
-                "Unsere Liste\n\nNummer;Titel;Weg\n1;A;\n2;B;ja\n",
-                "4:1 name=\"A\"\n5:2 removed\n",
-            ),
-            (
-                &mapped,
-                "id,Nummer\n1,2\n",
-                "the columns `id` and `Nummer` are both read as `id`",
-            ),
-            (&matched, "Titel\nA\n", "2:? name=\"A\"\n"),
-            (&matched, "Nummer,Titel\n,A\n", "2:? name=\"A\""),
-            (
-                &matched,
-                "url\nx\n",
-                "no column `id`, and none of the columns that identify rows without ids (`name`)",
-            ),
+        let cases = cases![
+            &mapped, "Nummer;Titel\n1;A\n", "2:1 name=\"A\"\n";
+            &mapped, "Unsere Liste\n\nNummer;Titel;Weg\n1;A;\n2;B;ja\n", "4:1 name=\"A\"\n5:2 removed\n";
+            &mapped, "id,Nummer\n1,2\n", "the columns `id` and `Nummer` are both read as `id`";
+            &matched, "Titel\nA\n", "2:? name=\"A\"\n";
+            &matched, "Nummer,Titel\n,A\n", "2:? name=\"A\"";
+            &matched, "url\nx\n", "no column `id`, and none of the columns that identify rows without ids (`name`)";
         ];
         for (options, content, expected) in cases {
             let shown = read_as::<OrganizationFields>(content.as_bytes(), options);
@@ -690,38 +583,16 @@ mod tests {
             ..Bounds::default()
         };
         let unread = "the row is longer than 8 bytes, and the rest of the table is not read;";
-        let cases = [
-            (
-                lines,
-                "id,name\n1,123456\n",
-                "2:1 name=\"123456\"\n".to_owned(),
-            ),
-            (
-                lines,
-                "id,name\n1,2\n1,1234567\n2,x\n",
-                format!("2:1 name=\"2\"\nf:3: {unread} correct it"),
-            ),
-            (
-                lines,
-                &format!("id,name\n\n1,\"A{}", "\n2,B".repeat(100_000)),
-                format!("f:3: {unread} close the quote that it opens"),
-            ),
-            (
-                lines,
-                "id,name12\n1,x\n",
-                format!("f:1: {unread} correct it"),
-            ),
-            (rows, "id\n1\n2\n\n", "2:1\n3:2\n".to_owned()),
-            (
-                rows,
-                "id\n1\n2\n3\n4\n",
-                "2:1\n3:2\nf:4: the file has more than 2 rows; split it".to_owned(),
-            ),
-            (
-                columns,
-                "id,name,abbv\n1,A,B\n",
-                "f:1: has more than 2 columns; remove those that are not fields".to_owned(),
-            ),
+        let cases = cases![
+            lines, "id,name\n1,123456\n", "2:1 name=\"123456\"\n".to_owned();
+            lines, "id,name\n1,2\n1,1234567\n2,x\n", format!("2:1 name=\"2\"\nf:3: {unread} correct it");
+            lines, &format!("id,name\n\n1,\"A{}", "\n2,B".repeat(100_000)),
+                format!("f:3: {unread} close the quote that it opens");
+            lines, "id,name12\n1,x\n", format!("f:1: {unread} correct it");
+            rows, "id\n1\n2\n\n", "2:1\n3:2\n".to_owned();
+            rows, "id\n1\n2\n3\n4\n", "2:1\n3:2\nf:4: the file has more than 2 rows; split it".to_owned();
+            columns, "id,name,abbv\n1,A,B\n",
+                "f:1: has more than 2 columns; remove those that are not fields".to_owned();
         ];
         for (bounds, content, expected) in cases {
             assert_eq!(
@@ -850,25 +721,13 @@ mod tests {
                 false,
             ))
         };
-        let cases: [(&str, Vec<ReadRow>); 6] = [
-            (
-                "a,b\nc,d\n",
-                vec![(1, cells(&["a", "b"])), (2, cells(&["c", "d"]))],
-            ),
-            (
-                "a,b\r\n\r\nc,dd\n",
-                vec![(1, cells(&["a", "b"])), (3, long(false))],
-            ),
-            (
-                "a\n\"b\nc\nd\ne\n",
-                vec![(1, cells(&["a"])), (2, long(true))],
-            ),
-            (
-                "\"a\"\n\"b\"x\n",
-                vec![(1, cells(&["a"])), (2, long(false))],
-            ),
-            ("abcd", vec![(1, long(false))]),
-            ("abc", vec![(1, cells(&["abc"]))]),
+        let cases: [(&str, Vec<ReadRow>); 6] = cases![
+            "a,b\nc,d\n", vec![(1, cells(&["a", "b"])), (2, cells(&["c", "d"]))];
+            "a,b\r\n\r\nc,dd\n", vec![(1, cells(&["a", "b"])), (3, long(false))];
+            "a\n\"b\nc\nd\ne\n", vec![(1, cells(&["a"])), (2, long(true))];
+            "\"a\"\n\"b\"x\n", vec![(1, cells(&["a"])), (2, long(false))];
+            "abcd", vec![(1, long(false))];
+            "abc", vec![(1, cells(&["abc"]))];
         ];
         for (content, expected) in cases {
             assert_eq!(rows(content.as_bytes(), 3), expected, "{content:?}");
@@ -877,24 +736,18 @@ mod tests {
 
     #[test]
     fn quotes_within_a_cell_are_text() {
-        let cases = [
-            (r#""25.18"%,x"#, "25.18%|x"),
-            (r#"x,"25.18"%"#, "x|25.18%"),
-            (r#""25.18"%,"#, "25.18%|"),
-            (
-                r#""National University "North"",x"#,
-                "National University \"North\"|x",
-            ),
-            (
-                r#""National University "North"""#,
-                "National University \"North\"",
-            ),
-            (r#"""North" University",x"#, "\"North\" University|x"),
-            (r#""a "b, c" d",x"#, "a b| c\" d\"|x"),
-            (r#""A, "B", C"#, "A, \"B| C"),
-            (r#""a ""b"" "c" d""#, "a \"b\" \"c\" d"),
-            (r#""a" ,x"#, "a |x"),
-            (r#""a"b"c,x"#, "ab\"c|x"),
+        let cases = cases![
+            r#""25.18"%,x"#, "25.18%|x";
+            r#"x,"25.18"%"#, "x|25.18%";
+            r#""25.18"%,"#, "25.18%|";
+            r#""National University "North"",x"#, "National University \"North\"|x";
+            r#""National University "North"""#, "National University \"North\"";
+            r#"""North" University",x"#, "\"North\" University|x";
+            r#""a "b, c" d",x"#, "a b| c\" d\"|x";
+            r#""A, "B", C"#, "A, \"B| C";
+            r#""a ""b"" "c" d""#, "a \"b\" \"c\" d";
+            r#""a" ,x"#, "a |x";
+            r#""a"b"c,x"#, "ab\"c|x";
         ];
         for (line, expected) in cases {
             for end in ["", "\n", "\r\n", "\n1,2\n"] {

@@ -89,7 +89,7 @@ mod tests {
             ("Heart | A |", "Heart ", ""),
         ];
         for (text, expected, link) in cases {
-            let cells = text.split('|').map(|text| TableCell::text(text));
+            let cells = text.split('|').map(TableCell::text);
             let mut cells: Vec<TableCell<'_>> = cells.collect();
             strip_bars(&mut cells);
             cells.iter_mut().for_each(show_formula);
@@ -107,7 +107,7 @@ mod tests {
             ("| - | - |", false),
             ("|---| A |", false),
         ] {
-            let cells = line.split('|').map(|text| TableCell::text(text));
+            let cells = line.split('|').map(TableCell::text);
             assert_eq!(is_ruler(&cells.collect::<Vec<_>>()), expected, "{line}");
         }
     }

@@ -393,60 +393,54 @@ mod tests {
 
     #[test]
     fn dates_are_read_in_six_languages() {
-        let cases = [
-            ("Sept 5, 2026", "2026-09-05"),
-            ("5th March 2026", "2026-03-05"),
-            ("Mar 15 2026", "2026-03-15"),
-            ("15 March, 2026", "2026-03-15"),
-            ("the 1st of March, 2026.", "2026-03-01"),
-            ("05MAR2026", "2026-03-05"),
-            ("2026-Mar-05", "2026-03-05"),
-            ("15/Mar/2026", "2026-03-15"),
-            ("Thursday, 5 March 2026", "2026-03-05"),
-            ("Thu 5 Mar 2026", "2026-03-05"),
-            ("Thu, 03/05/2026", "may be day/month"),
-            ("Do., 5. März 2026", "2026-03-05"),
-            ("Donnerstag, den 5.3.2026", "2026-03-05"),
-            ("5. Jänner 2026", "2026-01-05"),
-            ("15. 3. 2026", "2026-03-15"),
-            ("le 1er mars 2026", "2026-03-01"),
-            ("mar. 3 mars 2026", "2026-03-03"),
-            ("mardi 3 août 2027", "2027-08-03"),
-            ("1\u{ba} de março de 2026", "2026-03-01"),
-            ("quarta-feira, 4 de março de 2026", "2026-03-04"),
-            ("5 DE MARZO DEL 2026", "2026-03-05"),
-            ("el 5 de marzo de 2026", "2026-03-05"),
-            ("mié. 4 mar. 2026", "2026-03-04"),
-            ("l'8 marzo 2026", "2026-03-08"),
-            ("martedì 1° dicembre 2026", "2026-12-01"),
-            ("mar 1 dic 2026", "2026-12-01"),
-            (
-                "Wednesday, 5 March 2026",
-                "names another weekday, but 2026-03-05 is a Thursday",
-            ),
-            (
-                "mar. 5 mars 2026",
-                "names another weekday, but 2026-03-05 is a Thursday",
-            ),
-            ("15 Mar 26", "has no year of four digits"),
-            ("March 12-15", "has no year of four digits"),
-            ("Mar 15 '26", "write a date as"),
-            ("31 April 2026", "write a date as"),
-            ("32 March 2026", "write a date as"),
-            ("March 2026", "write a date as"),
-            ("15 March", "write a date as"),
-            ("15 March 2026 -", "write a date as"),
-            ("- 15 March 2026", "write a date as"),
-            ("15 March 2026, 10:00", "write a date as"),
-            ("15 March 0999", "write a date as"),
-            ("15 March or April 2026", "write a date as"),
-            ("15 03 2026", "write a date as"),
-            ("15.03-2026", "write a date as"),
-            ("2026-03-15 ?", "has a time of day"),
-            ("spring 2026", "write a date as"),
-            ("3/4", "write a date as"),
-            ("12.03", "write a date as"),
-            ("", ""),
+        let cases = cases![
+            "Sept 5, 2026", "2026-09-05";
+            "5th March 2026", "2026-03-05";
+            "Mar 15 2026", "2026-03-15";
+            "15 March, 2026", "2026-03-15";
+            "the 1st of March, 2026.", "2026-03-01";
+            "05MAR2026", "2026-03-05";
+            "2026-Mar-05", "2026-03-05";
+            "15/Mar/2026", "2026-03-15";
+            "Thursday, 5 March 2026", "2026-03-05";
+            "Thu 5 Mar 2026", "2026-03-05";
+            "Thu, 03/05/2026", "may be day/month";
+            "Do., 5. März 2026", "2026-03-05";
+            "Donnerstag, den 5.3.2026", "2026-03-05";
+            "5. Jänner 2026", "2026-01-05";
+            "15. 3. 2026", "2026-03-15";
+            "le 1er mars 2026", "2026-03-01";
+            "mar. 3 mars 2026", "2026-03-03";
+            "mardi 3 août 2027", "2027-08-03";
+            "1\u{ba} de março de 2026", "2026-03-01";
+            "quarta-feira, 4 de março de 2026", "2026-03-04";
+            "5 DE MARZO DEL 2026", "2026-03-05";
+            "el 5 de marzo de 2026", "2026-03-05";
+            "mié. 4 mar. 2026", "2026-03-04";
+            "l'8 marzo 2026", "2026-03-08";
+            "martedì 1° dicembre 2026", "2026-12-01";
+            "mar 1 dic 2026", "2026-12-01";
+            "Wednesday, 5 March 2026", "names another weekday, but 2026-03-05 is a Thursday";
+            "mar. 5 mars 2026", "names another weekday, but 2026-03-05 is a Thursday";
+            "15 Mar 26", "has no year of four digits";
+            "March 12-15", "has no year of four digits";
+            "Mar 15 '26", "write a date as";
+            "31 April 2026", "write a date as";
+            "32 March 2026", "write a date as";
+            "March 2026", "write a date as";
+            "15 March", "write a date as";
+            "15 March 2026 -", "write a date as";
+            "- 15 March 2026", "write a date as";
+            "15 March 2026, 10:00", "write a date as";
+            "15 March 0999", "write a date as";
+            "15 March or April 2026", "write a date as";
+            "15 03 2026", "write a date as";
+            "15.03-2026", "write a date as";
+            "2026-03-15 ?", "has a time of day";
+            "spring 2026", "write a date as";
+            "3/4", "write a date as";
+            "12.03", "write a date as";
+            "", "";
         ];
         for (cell, expected) in cases {
             let read = read(cell, None);
@@ -461,18 +455,14 @@ mod tests {
 
     #[test]
     fn years_of_two_digits_need_an_order() {
-        let cases = [
-            ("21.01.27", DateOrder::Dmy, Ok("2027-01-21")),
-            ("3/4/26", DateOrder::Mdy, Ok("2026-03-04")),
-            ("15-Mar-26", DateOrder::Dmy, Ok("2026-03-15")),
-            ("15.13.26", DateOrder::Dmy, Err("write a date as")),
-            (
-                "15/13/26",
-                DateOrder::Dmy,
-                Err("is not a date in the order"),
-            ),
-            ("03.04.26", DateOrder::Mdy, Ok("2026-04-03")),
-            ("26-03-15", DateOrder::Dmy, Ok("2015-03-26")),
+        let cases = cases![
+            "21.01.27", DateOrder::Dmy, Ok("2027-01-21");
+            "3/4/26", DateOrder::Mdy, Ok("2026-03-04");
+            "15-Mar-26", DateOrder::Dmy, Ok("2026-03-15");
+            "15.13.26", DateOrder::Dmy, Err("write a date as");
+            "15/13/26", DateOrder::Dmy, Err("is not a date in the order");
+            "03.04.26", DateOrder::Mdy, Ok("2026-04-03");
+            "26-03-15", DateOrder::Dmy, Ok("2015-03-26");
         ];
         for (cell, order, expected) in cases {
             let read = normalize_date(cell, Some(order));
@@ -486,55 +476,52 @@ mod tests {
     #[test]
     fn ranges_are_read() {
         const RANGE: &str = "2026-03-12 2026-03-15";
-        let cases = [
-            ("12–15 March 2026", RANGE),
-            ("12-15 March 2026", RANGE),
-            ("12 \u{2014} 15 March, 2026", RANGE),
-            ("12th to 15th March 2026", RANGE),
-            ("from 12 until 15 March 2026", RANGE),
-            ("Thu 12 - Sun 15 March 2026", RANGE),
-            (
-                "Thu 12 - Sat 15 March 2026",
-                "names another weekday, but 2026-03-15 is a Sunday",
-            ),
-            ("March 12-15, 2026", RANGE),
-            ("March 12 - March 15, 2026", RANGE),
-            ("March 12-15 2026", RANGE),
-            ("Mar. 12–15, 2026", RANGE),
-            ("12.–15.03.2026", RANGE),
-            ("12. - 15. März 2026", RANGE),
-            ("vom 12. bis 15. März 2026", RANGE),
-            ("12.03.-15.03.2026", RANGE),
-            ("12.03.2026 - 15.03.2026", RANGE),
-            ("2026-03-12 - 2026-03-15", RANGE),
-            ("2026-03-12/2026-03-15", RANGE),
-            ("2026-03-12 to 2026-03-15", RANGE),
-            ("2026-03-12/15", RANGE),
-            ("12/3/2026 - 15/3/2026", "may be day/month or month/day"),
-            ("12-15/03/2026", RANGE),
-            ("du 12 au 15 mars 2026", RANGE),
-            ("del 12 al 15 de marzo de 2026", RANGE),
-            ("de 12 a 15 de março de 2026", RANGE),
-            ("dal 12 al 15 marzo 2026", RANGE),
-            ("dal 12 all'15 marzo 2026", RANGE),
-            ("mar. 3 mars – jeu. 5 mars 2026", "2026-03-03 2026-03-05"),
-            ("quinta-feira, 12 a domingo, 15 de março de 2026", RANGE),
-            ("30 Sep - 2 Oct 2026", "2026-09-30 2026-10-02"),
-            ("Mar 30 – Apr 2, 2026", "2026-03-30 2026-04-02"),
-            ("30 Dec 2025 – 2 Jan 2026", "2025-12-30 2026-01-02"),
-            ("30 Dec – 2 Jan 2026", "ends before it begins"),
-            ("15-12 March 2026", "ends before it begins"),
-            ("12–12 March 2026", "2026-03-12"),
-            ("12 March 2026", "2026-03-12"),
-            ("2026-03-12", "2026-03-12"),
-            ("30-31 April 2026", "write a date as"),
-            ("12-15 March", "write a date as"),
-            ("12-15-18 March 2026", "write a date as"),
-            ("12-15, 2026", "write a date as"),
-            ("March-April 2026", "write a date as"),
-            ("12, 15 March 2026", "write a date as"),
-            ("12.03.26-15.03.26", "has no year of four digits"),
-            ("TBD", "is not a date; leave the cell empty"),
+        let cases = cases![
+            "12–15 March 2026", RANGE;
+            "12-15 March 2026", RANGE;
+            "12 \u{2014} 15 March, 2026", RANGE;
+            "12th to 15th March 2026", RANGE;
+            "from 12 until 15 March 2026", RANGE;
+            "Thu 12 - Sun 15 March 2026", RANGE;
+            "Thu 12 - Sat 15 March 2026", "names another weekday, but 2026-03-15 is a Sunday";
+            "March 12-15, 2026", RANGE;
+            "March 12 - March 15, 2026", RANGE;
+            "March 12-15 2026", RANGE;
+            "Mar. 12–15, 2026", RANGE;
+            "12.–15.03.2026", RANGE;
+            "12. - 15. März 2026", RANGE;
+            "vom 12. bis 15. März 2026", RANGE;
+            "12.03.-15.03.2026", RANGE;
+            "12.03.2026 - 15.03.2026", RANGE;
+            "2026-03-12 - 2026-03-15", RANGE;
+            "2026-03-12/2026-03-15", RANGE;
+            "2026-03-12 to 2026-03-15", RANGE;
+            "2026-03-12/15", RANGE;
+            "12/3/2026 - 15/3/2026", "may be day/month or month/day";
+            "12-15/03/2026", RANGE;
+            "du 12 au 15 mars 2026", RANGE;
+            "del 12 al 15 de marzo de 2026", RANGE;
+            "de 12 a 15 de março de 2026", RANGE;
+            "dal 12 al 15 marzo 2026", RANGE;
+            "dal 12 all'15 marzo 2026", RANGE;
+            "mar. 3 mars – jeu. 5 mars 2026", "2026-03-03 2026-03-05";
+            "quinta-feira, 12 a domingo, 15 de março de 2026", RANGE;
+            "30 Sep - 2 Oct 2026", "2026-09-30 2026-10-02";
+            "Mar 30 – Apr 2, 2026", "2026-03-30 2026-04-02";
+            "30 Dec 2025 – 2 Jan 2026", "2025-12-30 2026-01-02";
+            "30 Dec – 2 Jan 2026", "ends before it begins";
+            "15-12 March 2026", "ends before it begins";
+            "12–12 March 2026", "2026-03-12";
+            "12 March 2026", "2026-03-12";
+            "2026-03-12", "2026-03-12";
+            "30-31 April 2026", "write a date as";
+            "12-15 March", "write a date as";
+            "12-15-18 March 2026", "write a date as";
+            "12-15, 2026", "write a date as";
+            "March-April 2026", "write a date as";
+            "12, 15 March 2026", "write a date as";
+            "12.03.26-15.03.26", "has no year of four digits";
+            "TBD", "is not a date; leave the cell empty";
         ];
         for (cell, expected) in cases {
             assert!(
@@ -612,15 +599,9 @@ mod tests {
                 let text = text.replace("{w}", weekday);
                 assert_eq!(read(&text, None), date.to_string(), "{text:?}");
             }
-            for (order, text) in [
-                (
-                    DateOrder::Dmy,
-                    format!("{}/{}/{}", date.day(), date.month(), date.year()),
-                ),
-                (
-                    DateOrder::Mdy,
-                    format!("{}-{}-{}", date.month(), date.day(), date.year()),
-                ),
+            for (order, text) in cases![
+                DateOrder::Dmy, format!("{}/{}/{}", date.day(), date.month(), date.year());
+                DateOrder::Mdy, format!("{}-{}-{}", date.month(), date.day(), date.year());
             ] {
                 assert_eq!(read(&text, Some(order)), date.to_string(), "{text:?}");
             }

@@ -208,15 +208,12 @@ mod tests {
 
     #[test]
     fn values_are_read() {
-        let cases = [
-            (
-                r#"{"b":1,"a":[null,true,-1,5.0,"x"]}"#,
-                r#"{"b":1,"a":[null,true,-1,5.0,"x"]}"#,
-            ),
-            ("9007199254740992", "9007199254740992"),
-            ("18446744073709551616", "1.8446744073709552e+19"),
-            (r#" "caf\u00e9" "#, "café"),
-            ("-0", "-0.0"),
+        let cases = cases![
+            r#"{"b":1,"a":[null,true,-1,5.0,"x"]}"#, r#"{"b":1,"a":[null,true,-1,5.0,"x"]}"#;
+            "9007199254740992", "9007199254740992";
+            "18446744073709551616", "1.8446744073709552e+19";
+            r#" "caf\u00e9" "#, "café";
+            "-0", "-0.0";
         ];
         for (text, expected) in cases {
             assert_eq!(as_text(&parse(text).unwrap()), expected, "{text}");
@@ -225,25 +222,21 @@ mod tests {
 
     #[test]
     fn faults_name_their_member() {
-        let cases = [
-            (r#"{"a":1,"a":2}"#, "a", "appears twice"),
-            (
-                r#"{"f":{"oral":true,"\u006fral":true}}"#,
-                "f.oral",
-                "appears twice",
-            ),
-            (r#"{"o":[{"id":1,"id":1}]}"#, "o.id", "appears twice"),
-            (r#"{"f":{"oral":NaN}}"#, "f.oral", "no NaN"),
-            (r#"{"f":-Infinity}"#, "f", "no NaN and no Infinity"),
-            (r#"{"sjr":1e999}"#, "sjr", "number out of range"),
-            (r#"{"sjr":.5}"#, "sjr", "expected value (column 8)"),
-            (r#"{"sjr":05}"#, "sjr", "invalid number"),
-            (r#"{"name":"\ud800"}"#, "name", "is not valid JSON"),
-            (r#"{"a":1} x"#, "", "trailing characters"),
-            (r#"{"a":1}{"a":1}"#, "", "trailing characters"),
-            (r#"{"a":1"#, "", "ends too early"),
-            (r#"{"a":1,}"#, "", "trailing comma"),
-            (r#"{'a':1}"#, "", "key must be a string"),
+        let cases = cases![
+            r#"{"a":1,"a":2}"#, "a", "appears twice";
+            r#"{"f":{"oral":true,"\u006fral":true}}"#, "f.oral", "appears twice";
+            r#"{"o":[{"id":1,"id":1}]}"#, "o.id", "appears twice";
+            r#"{"f":{"oral":NaN}}"#, "f.oral", "no NaN";
+            r#"{"f":-Infinity}"#, "f", "no NaN and no Infinity";
+            r#"{"sjr":1e999}"#, "sjr", "number out of range";
+            r#"{"sjr":.5}"#, "sjr", "expected value (column 8)";
+            r#"{"sjr":05}"#, "sjr", "invalid number";
+            r#"{"name":"\ud800"}"#, "name", "is not valid JSON";
+            r#"{"a":1} x"#, "", "trailing characters";
+            r#"{"a":1}{"a":1}"#, "", "trailing characters";
+            r#"{"a":1"#, "", "ends too early";
+            r#"{"a":1,}"#, "", "trailing comma";
+            r#"{'a':1}"#, "", "key must be a string";
         ];
         for (text, path, message) in cases {
             let (found, fault) = parse(text).unwrap_err();

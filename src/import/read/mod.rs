@@ -18,6 +18,7 @@ pub(in crate::import) mod column_name;
 mod columns;
 mod csv;
 mod csv_cell;
+mod currency;
 pub mod dates;
 pub mod draft;
 mod json;

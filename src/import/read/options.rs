@@ -634,59 +634,23 @@ mod tests {
 
     #[test]
     fn column_mappings_and_match_fields_are_checked() {
-        let cases: [(&[&str], &[&str], &str); 15] = [
-            (
-                &["Website=url", "Kind=type", "No=id", "Gone=deleted"],
-                &["name"; 8],
-                "",
-            ),
-            (&["Website=link"], &[], "there is no field `link`"),
+        let cases: [(&[&str], &[&str], &str); 15] = cases![
+            &["Website=url", "Kind=type", "No=id", "Gone=deleted"], &["name"; 8], "";
+            &["Website=link"], &[], "there is no field `link`";
             // A field that only the second kind of records has.
-            (&["Rank=sjr"], &["issn_print"], ""),
-            (&[], &["issn", "name,year"], ""),
-            (&["ISSN=issn"], &["issn"], "there is no field `issn`"),
-            (
-                &[],
-                &["name,organizations"],
-                "links to organizations do not identify a record",
-            ),
-            (
-                &[],
-                &["tags"],
-                "--match tags: links to tags do not identify a record",
-            ),
-            (
-                &[],
-                &["name", "category"],
-                "conferences and journals have no field `category`",
-            ),
-            (&["Web Site=url", "web-site=url"], &[], ""),
-            (
-                &["Web Site=url", "Title=name", "web-site=name"],
-                &[],
-                "`web-site` is already mapped to `url`",
-            ),
-            (&["Title=name", "Name=name"], &[], ""),
-            (
-                &["Formats=formats.oral"],
-                &[],
-                "there is no field `formats.oral`",
-            ),
-            (
-                &[
-                    "Place=city+country",
-                    "When=start_date+end_date+year",
-                    "When#2=start_date+year",
-                ],
-                &[],
-                "",
-            ),
-            (&["ISSN=issn_print+issn_online"], &[], ""),
-            (
-                &["Place=city+organizations"],
-                &[],
-                "a cell can be split into texts, or into dates and a year",
-            ),
+            &["Rank=sjr"], &["issn_print"], "";
+            &[], &["issn", "name,year"], "";
+            &["ISSN=issn"], &["issn"], "there is no field `issn`";
+            &[], &["name,organizations"], "links to organizations do not identify a record";
+            &[], &["tags"], "--match tags: links to tags do not identify a record";
+            &[], &["name", "category"], "conferences and journals have no field `category`";
+            &["Web Site=url", "web-site=url"], &[], "";
+            &["Web Site=url", "Title=name", "web-site=name"], &[], "`web-site` is already mapped to `url`";
+            &["Title=name", "Name=name"], &[], "";
+            &["Formats=formats.oral"], &[], "there is no field `formats.oral`";
+            &["Place=city+country", "When=start_date+end_date+year", "When#2=start_date+year"], &[], "";
+            &["ISSN=issn_print+issn_online"], &[], "";
+            &["Place=city+organizations"], &[], "a cell can be split into texts, or into dates and a year";
         ];
         for (columns, matching, expected) in cases {
             let message = sample_options(columns, matching)

@@ -446,110 +446,48 @@ issn_print = ["0"]
 
     #[test]
     fn faults_name_their_line() {
-        let cases = [
-            ("dataset = 5", "r.toml:1: "),
-            ("\ndataset = \"books\"", "r.toml:2: "),
-            ("dates = \"ymd\"", "r.toml:1: unknown variant `ymd`"),
-            ("dates = dmy", "r.toml:1: "),
-            ("colums = {}", "r.toml:1: unknown field `colums`"),
-            ("encoding = \"ansi-1252\"", "r.toml:1: is no known encoding"),
-            ("header_rows = 11", "r.toml:1: a header has at most 10 rows"),
-            (
-                "ignore = 5",
-                "r.toml:1: write true, or a list of column names",
-            ),
-            (
-                "[columns]\nA = 5",
-                "r.toml:2: write a text, or a list of texts",
-            ),
-            ("[columns]\nA = \"x\"\nA = \"y\"", "r.toml:3: duplicate key"),
-            (
-                "list_separator = \"\"",
-                "r.toml:1: a separator has at least one character",
-            ),
-            (
-                "[set]\nname = {a = 1}",
-                "r.toml:2: is no value of this field",
-            ),
-            ("[set]\nvenue = 12", "r.toml:2: is no value of this field"),
-            ("[set]\nname = [\"A\", \"B\"]", "r.toml:2: is no value"),
-            ("[set]\npublisher = true", "r.toml:2: is no value"),
-            ("[set]\n\nabbv = 2026-03-15", "r.toml:3: is no value"),
-            ("[set]\ntags = [7]", "r.toml:2: is no value"),
-            ("[set]\ntherapy_areas = 7", "r.toml:2: is no value"),
-            ("[set]\nyear = [2026]", "r.toml:2: is no value"),
-            (
-                "[set]\nyear = 1799",
-                "r.toml:2: `1799` is not a value of year; write `2026-03-15`",
-            ),
-            (
-                "[set]\nsjr = \"high\"",
-                "r.toml:2: `high` is not a value of sjr",
-            ),
-            ("[set]\nh_index = -1", "r.toml:2: `-1` is not a value"),
-            ("[set]\nh_index = 2.5", "r.toml:2: `2.5` is not a value"),
-            (
-                "[set]\nend_date = \"soon\"",
-                "r.toml:2: `soon` is not a value of end_date",
-            ),
-            ("[set]\nend_date = 5", "r.toml:2: is no value"),
-            (
-                "[set]\nformats_oral = \"maybe\"",
-                "r.toml:2: `maybe` is not a value",
-            ),
-            (
-                "[values.citescore]\n\"-\" = \"x\"",
-                "r.toml:1: `x` is not a value of citescore",
-            ),
-            (
-                "match = [[\"nane\"]]",
-                "r.toml:1: there is no field `nane`; did you mean `name`?",
-            ),
-            (
-                "[columns]\nA = \"contry\"",
-                "r.toml:2: there is no field `contry`; did you mean `country`?",
-            ),
-            (
-                "match = [[\"type\", \"category\"]]",
-                "r.toml:1: conferences and journals have no field `type`",
-            ),
-            ("\n[set]\nnam = \"x\"", "r.toml:3: there is no field `nam`"),
-            (
-                "[where.nam]\nA = \"x\"",
-                "r.toml:1: there is no field `nam`",
-            ),
-            (
-                "[where.sjr.A]\nB = \"x\"",
-                "r.toml:1: write a text, a list of texts, or a table [where.FIELD] of columns",
-            ),
-            (
-                "[columns]\nA = [\"city\", \"sjr\"]",
-                "r.toml:2: a cell can be split into texts",
-            ),
-            (
-                "match = [[\"issn\"],\n[\"tags\"]]",
-                "r.toml:2: links to tags do not identify a record",
-            ),
-            (
-                "[values.publishing_access]\nx = \"opn\"",
-                "r.toml:1: `opn` is not a value of publishing_access; write one of",
-            ),
-            (
-                "[set]\nstart_date_status = \"sure\"",
-                "r.toml:2: `sure` is not a value of start_date_status",
-            ),
-            (
-                "[values.publishing_access]\nx = {}",
-                "r.toml:1: is no value of this field",
-            ),
-            (
-                "[values.nam]\nx = \"y\"",
-                "r.toml:1: there is no field `nam`",
-            ),
-            (
-                "[empty_in]\nnam = [\"y\"]",
-                "r.toml:2: there is no field `nam`",
-            ),
+        let cases = cases![
+            "dataset = 5", "r.toml:1: ";
+            "\ndataset = \"books\"", "r.toml:2: ";
+            "dates = \"ymd\"", "r.toml:1: unknown variant `ymd`";
+            "dates = dmy", "r.toml:1: ";
+            "colums = {}", "r.toml:1: unknown field `colums`";
+            "encoding = \"ansi-1252\"", "r.toml:1: is no known encoding";
+            "header_rows = 11", "r.toml:1: a header has at most 10 rows";
+            "ignore = 5", "r.toml:1: write true, or a list of column names";
+            "[columns]\nA = 5", "r.toml:2: write a text, or a list of texts";
+            "[columns]\nA = \"x\"\nA = \"y\"", "r.toml:3: duplicate key";
+            "list_separator = \"\"", "r.toml:1: a separator has at least one character";
+            "[set]\nname = {a = 1}", "r.toml:2: is no value of this field";
+            "[set]\nvenue = 12", "r.toml:2: is no value of this field";
+            "[set]\nname = [\"A\", \"B\"]", "r.toml:2: is no value";
+            "[set]\npublisher = true", "r.toml:2: is no value";
+            "[set]\n\nabbv = 2026-03-15", "r.toml:3: is no value";
+            "[set]\ntags = [7]", "r.toml:2: is no value";
+            "[set]\ntherapy_areas = 7", "r.toml:2: is no value";
+            "[set]\nyear = [2026]", "r.toml:2: is no value";
+            "[set]\nyear = 1799", "r.toml:2: `1799` is not a value of year; write `2026-03-15`";
+            "[set]\nsjr = \"high\"", "r.toml:2: `high` is not a value of sjr";
+            "[set]\nh_index = -1", "r.toml:2: `-1` is not a value";
+            "[set]\nh_index = 2.5", "r.toml:2: `2.5` is not a value";
+            "[set]\nend_date = \"soon\"", "r.toml:2: `soon` is not a value of end_date";
+            "[set]\nend_date = 5", "r.toml:2: is no value";
+            "[set]\nformats_oral = \"maybe\"", "r.toml:2: `maybe` is not a value";
+            "[values.citescore]\n\"-\" = \"x\"", "r.toml:1: `x` is not a value of citescore";
+            "match = [[\"nane\"]]", "r.toml:1: there is no field `nane`; did you mean `name`?";
+            "[columns]\nA = \"contry\"", "r.toml:2: there is no field `contry`; did you mean `country`?";
+            "match = [[\"type\", \"category\"]]", "r.toml:1: conferences and journals have no field `type`";
+            "\n[set]\nnam = \"x\"", "r.toml:3: there is no field `nam`";
+            "[where.nam]\nA = \"x\"", "r.toml:1: there is no field `nam`";
+            "[where.sjr.A]\nB = \"x\"", "r.toml:1: write a text, a list of texts, or a table [where.FIELD] of columns";
+            "[columns]\nA = [\"city\", \"sjr\"]", "r.toml:2: a cell can be split into texts";
+            "match = [[\"issn\"],\n[\"tags\"]]", "r.toml:2: links to tags do not identify a record";
+            "[values.publishing_access]\nx = \"opn\"",
+                "r.toml:1: `opn` is not a value of publishing_access; write one of";
+            "[set]\nstart_date_status = \"sure\"", "r.toml:2: `sure` is not a value of start_date_status";
+            "[values.publishing_access]\nx = {}", "r.toml:1: is no value of this field";
+            "[values.nam]\nx = \"y\"", "r.toml:1: there is no field `nam`";
+            "[empty_in]\nnam = [\"y\"]", "r.toml:2: there is no field `nam`";
         ];
         for (text, expected) in cases {
             let checked = parse_recipe("r.toml", text).map_err(|error| error.to_string());

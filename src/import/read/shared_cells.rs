@@ -299,162 +299,58 @@ mod tests {
         const MODE: &str = "says how the meeting takes place";
         const TIME: &str = "has a time of day, which is left out";
         const OPEN: &str = "is no date yet, so it counts as empty";
-        let cases = [
-            ("city+country", "Rome, Italy", "Rome|Italy", ""),
-            ("city+country", "Chicago, IL, USA", "Chicago, IL|USA", ""),
-            ("city+country", "Singapore", "|Singapore", ""),
-            ("city+country", "Vienna", "Vienna|", ""),
-            ("city+country", "Chicago, IL", "Chicago, IL|", CITY),
-            (
-                "city+country",
-                "Atlanta, Georgia",
-                "Atlanta, Georgia|",
-                CITY,
-            ),
-            ("city+country", "Rome, Nowhere", "Rome, Nowhere|", CITY),
-            (
-                "city+country",
-                "San Diego, California",
-                "San Diego, California|United States",
-                "",
-            ),
-            ("city+country", "Austin, TX", "Austin, TX|United States", ""),
-            ("city+country", "Toronto, ON", "Toronto, ON|Canada", ""),
-            ("city+country", "Antwerp, BE", "Antwerp|Belgium", ""),
-            ("city+country", "Graz (AUT)", "Graz|Austria", ""),
-            (
-                "city+country",
-                "Glasgow, Scotland",
-                "Glasgow|United Kingdom",
-                "",
-            ),
-            (
-                "city+country",
-                "Belfast, Northern Ireland",
-                "Belfast|United Kingdom",
-                "",
-            ),
-            (
-                "city+country",
-                "Málaga, Spain (hybrid)",
-                "Málaga|Spain",
-                MODE,
-            ),
-            (
-                "city+country",
-                "Toronto, Canada & Virtual",
-                "Toronto|Canada",
-                MODE,
-            ),
-            ("city+country", "", "|", ""),
-            (
-                "city+country",
-                "Buenos Aires (Argentina)",
-                "Buenos Aires|Argentina",
-                "",
-            ),
-            ("city+country", "Berlin / Germany", "Berlin|Germany", ""),
-            ("city+country", "Berlin - Germany", "Berlin|Germany", ""),
-            ("issn_print+issn_online", "/1533-4406", "|1533-4406", ""),
-            (
-                "issn_print+issn_online",
-                "0028-4793,\n1533-4406",
-                "0028-4793|1533-4406",
-                "",
-            ),
-            (
-                "issn_print+issn_online",
-                "0028-4793, 1533-4406",
-                "0028-4793|1533-4406",
-                "",
-            ),
-            (
-                "issn_print+issn_online",
-                "0028-4793 / 1533-4406\n",
-                "0028-4793|1533-4406",
-                "",
-            ),
-            ("issn_print+issn_online", "0028-4793;", "0028-4793|", ""),
-            (
-                "issn_print+issn_online",
-                "['0028-4793', '1533-4406']",
-                "0028-4793|1533-4406",
-                "",
-            ),
-            (
-                "issn_print+issn_online",
-                "1;2;3",
-                "|",
-                "has 3 parts for 2 fields",
-            ),
-            (
-                "issn_print+issn_online",
-                "0028-4793, 1533-4406, 0378-5955",
-                "0028-4793|1533-4406",
-                "has 3 ISSNs; only the first 2 are read",
-            ),
-            ("issn_print", "0028-4793\u{200e}", "0028-4793", ""),
-            ("issn_print", "\u{202a}0028-4793\u{202c}", "0028-4793", ""),
-            ("issn_print", "0000-0000", "", "is no ISSN"),
-            ("issn_print", "['0028-4793']", "0028-4793", ""),
-            (
-                "issn_print",
-                "0028-4793; 1533-4406",
-                "0028-4793",
-                "has 2 ISSNs; only the first is read",
-            ),
-            ("therapy_areas", "['Lungs', 'Heart']", "Lungs; Heart", ""),
-            ("therapy_areas", r#"["Lungs"]"#, "Lungs", ""),
-            ("therapy_areas", "Lungs; Heart", "Lungs; Heart", ""),
-            (
-                "start_date+end_date",
-                "12-15 March 2026",
-                "2026-03-12|2026-03-15",
-                "",
-            ),
-            (
-                "start_date+end_date+year",
-                "30 Dec 2025 – 2 Jan 2026",
-                "2025-12-30|2026-01-02|2025",
-                "",
-            ),
-            ("start_date+end_date+year", "June 2026", "||2026", OPEN),
-            ("start_date+end_date+year", "TBC", "||", OPEN),
-            (
-                "start_date+end_date",
-                "12 May 2026 09:00 - 15 May 2026 17:00",
-                "2026-05-12|2026-05-15",
-                TIME,
-            ),
-            ("start_date+year", "2026-03-12", "2026-03-12|2026", ""),
-            (
-                "start_date+year",
-                "12-15 March 2026",
-                "|",
-                "is a range of dates",
-            ),
-            ("start_date", "Q3 2026", "", OPEN),
-            (
-                "start_date",
-                "2026-01-15T23:59:00-12:00",
-                "2026-01-15",
-                TIME,
-            ),
-            ("abstract_due_date", "2026-01?", "", OPEN),
-            (
-                "abstract_due_date",
-                "23 Jan 2026, 23:59 (UTC-12)",
-                "2026-01-23",
-                TIME,
-            ),
-            ("abstract_due_date", "whenever", "", "write a date as"),
-            ("name+url", "Alpha", "Alpha|", ""),
-            (
-                "name+url",
-                "Alpha, https://alpha.example",
-                "Alpha|https://alpha.example",
-                "",
-            ),
+        let cases = cases![
+            "city+country", "Rome, Italy", "Rome|Italy", "";
+            "city+country", "Chicago, IL, USA", "Chicago, IL|USA", "";
+            "city+country", "Singapore", "|Singapore", "";
+            "city+country", "Vienna", "Vienna|", "";
+            "city+country", "Chicago, IL", "Chicago, IL|", CITY;
+            "city+country", "Atlanta, Georgia", "Atlanta, Georgia|", CITY;
+            "city+country", "Rome, Nowhere", "Rome, Nowhere|", CITY;
+            "city+country", "San Diego, California", "San Diego, California|United States", "";
+            "city+country", "Austin, TX", "Austin, TX|United States", "";
+            "city+country", "Toronto, ON", "Toronto, ON|Canada", "";
+            "city+country", "Antwerp, BE", "Antwerp|Belgium", "";
+            "city+country", "Graz (AUT)", "Graz|Austria", "";
+            "city+country", "Glasgow, Scotland", "Glasgow|United Kingdom", "";
+            "city+country", "Belfast, Northern Ireland", "Belfast|United Kingdom", "";
+            "city+country", "Málaga, Spain (hybrid)", "Málaga|Spain", MODE;
+            "city+country", "Toronto, Canada & Virtual", "Toronto|Canada", MODE;
+            "city+country", "", "|", "";
+            "city+country", "Buenos Aires (Argentina)", "Buenos Aires|Argentina", "";
+            "city+country", "Berlin / Germany", "Berlin|Germany", "";
+            "city+country", "Berlin - Germany", "Berlin|Germany", "";
+            "issn_print+issn_online", "/1533-4406", "|1533-4406", "";
+            "issn_print+issn_online", "0028-4793,\n1533-4406", "0028-4793|1533-4406", "";
+            "issn_print+issn_online", "0028-4793, 1533-4406", "0028-4793|1533-4406", "";
+            "issn_print+issn_online", "0028-4793 / 1533-4406\n", "0028-4793|1533-4406", "";
+            "issn_print+issn_online", "0028-4793;", "0028-4793|", "";
+            "issn_print+issn_online", "['0028-4793', '1533-4406']", "0028-4793|1533-4406", "";
+            "issn_print+issn_online", "1;2;3", "|", "has 3 parts for 2 fields";
+            "issn_print+issn_online", "0028-4793, 1533-4406, 0378-5955", "0028-4793|1533-4406",
+                "has 3 ISSNs; only the first 2 are read";
+            "issn_print", "0028-4793\u{200e}", "0028-4793", "";
+            "issn_print", "\u{202a}0028-4793\u{202c}", "0028-4793", "";
+            "issn_print", "0000-0000", "", "is no ISSN";
+            "issn_print", "['0028-4793']", "0028-4793", "";
+            "issn_print", "0028-4793; 1533-4406", "0028-4793", "has 2 ISSNs; only the first is read";
+            "therapy_areas", "['Lungs', 'Heart']", "Lungs; Heart", "";
+            "therapy_areas", r#"["Lungs"]"#, "Lungs", "";
+            "therapy_areas", "Lungs; Heart", "Lungs; Heart", "";
+            "start_date+end_date", "12-15 March 2026", "2026-03-12|2026-03-15", "";
+            "start_date+end_date+year", "30 Dec 2025 – 2 Jan 2026", "2025-12-30|2026-01-02|2025", "";
+            "start_date+end_date+year", "June 2026", "||2026", OPEN;
+            "start_date+end_date+year", "TBC", "||", OPEN;
+            "start_date+end_date", "12 May 2026 09:00 - 15 May 2026 17:00", "2026-05-12|2026-05-15", TIME;
+            "start_date+year", "2026-03-12", "2026-03-12|2026", "";
+            "start_date+year", "12-15 March 2026", "|", "is a range of dates";
+            "start_date", "Q3 2026", "", OPEN;
+            "start_date", "2026-01-15T23:59:00-12:00", "2026-01-15", TIME;
+            "abstract_due_date", "2026-01?", "", OPEN;
+            "abstract_due_date", "23 Jan 2026, 23:59 (UTC-12)", "2026-01-23", TIME;
+            "abstract_due_date", "whenever", "", "write a date as";
+            "name+url", "Alpha", "Alpha|", "";
+            "name+url", "Alpha, https://alpha.example", "Alpha|https://alpha.example", "";
         ];
         for (names, text, values, message) in cases {
             let names: Vec<&str> = names.split('+').collect();

@@ -438,46 +438,25 @@ mod tests {
 
     #[test]
     fn file_names_give_the_kind_of_rows_and_the_format() {
-        let cases = [
-            (
-                "conferences.jsonl",
-                Some((Some(RowKind::Conferences), FileFormat::Jsonl)),
-            ),
-            (
-                "Conferences.CSV",
-                Some((Some(RowKind::Conferences), FileFormat::Csv)),
-            ),
-            ("tags.tsv", Some((Some(RowKind::Tags), FileFormat::Csv))),
-            ("medfeed.xlsx", Some((None, FileFormat::Xlsx))),
-            (
-                "journals.xlsx",
-                Some((Some(RowKind::Journals), FileFormat::Xlsx)),
-            ),
-            (
-                "a/b.c/journals.csv",
-                Some((Some(RowKind::Journals), FileFormat::Csv)),
-            ),
-            ("tags.csv.gz", Some((Some(RowKind::Tags), FileFormat::Csv))),
-            (
-                "organizations.jsonl.gz",
-                Some((Some(RowKind::Organizations), FileFormat::Jsonl)),
-            ),
-            (
-                "conferences.json",
-                Some((Some(RowKind::Conferences), FileFormat::Json)),
-            ),
-            (
-                "tags.json.gz",
-                Some((Some(RowKind::Tags), FileFormat::Json)),
-            ),
-            ("conferences.gz", None),
-            ("conferences", None),
-            ("conferences-2026.csv", None),
-            ("conferences.csv.bak", None),
-            ("medfeed.csv", None),
-            ("medfeed.jsonl.gz", None),
-            ("README.md", None),
-            (".csv", None),
+        let cases = cases![
+            "conferences.jsonl", Some((Some(RowKind::Conferences), FileFormat::Jsonl));
+            "Conferences.CSV", Some((Some(RowKind::Conferences), FileFormat::Csv));
+            "tags.tsv", Some((Some(RowKind::Tags), FileFormat::Csv));
+            "medfeed.xlsx", Some((None, FileFormat::Xlsx));
+            "journals.xlsx", Some((Some(RowKind::Journals), FileFormat::Xlsx));
+            "a/b.c/journals.csv", Some((Some(RowKind::Journals), FileFormat::Csv));
+            "tags.csv.gz", Some((Some(RowKind::Tags), FileFormat::Csv));
+            "organizations.jsonl.gz", Some((Some(RowKind::Organizations), FileFormat::Jsonl));
+            "conferences.json", Some((Some(RowKind::Conferences), FileFormat::Json));
+            "tags.json.gz", Some((Some(RowKind::Tags), FileFormat::Json));
+            "conferences.gz", None;
+            "conferences", None;
+            "conferences-2026.csv", None;
+            "conferences.csv.bak", None;
+            "medfeed.csv", None;
+            "medfeed.jsonl.gz", None;
+            "README.md", None;
+            ".csv", None;
         ];
         for (path, expected) in cases {
             let found = Source::from_folder(Path::new(path)).filter(|source| !source.is_skipped);
@@ -509,12 +488,8 @@ mod tests {
                 .to_string()
                 .contains("contains nothing to import")
         );
-        for name in [
-            "journals.csv.gz",
-            "conferences.csv",
-            "conferences.jsonl",
-            "organizations.csv",
-            "tags.json",
+        for name in words![
+            "journals.csv.gz" "conferences.csv" "conferences.jsonl" "organizations.csv" "tags.json"
         ] {
             fs::write(path.join(name), "").unwrap();
         }
@@ -523,12 +498,8 @@ mod tests {
             .iter()
             .map(|source| source.name.to_string())
             .collect();
-        let expected = [
-            "organizations.csv",
-            "tags.json",
-            "conferences.csv",
-            "conferences.jsonl",
-            "journals.csv.gz",
+        let expected = words![
+            "organizations.csv" "tags.json" "conferences.csv" "conferences.jsonl" "journals.csv.gz"
         ];
         let skipped = "journals (1).csv";
         let expected: Vec<_> = [skipped]
@@ -554,19 +525,11 @@ mod tests {
             format: None,
         };
         let none = SourceOptions::default();
-        let cases = [
-            (
-                vec!["/nonexistent/tags.csv"],
-                none,
-                "cannot read /nonexistent/tags.csv: No such file",
-            ),
-            (
-                vec!["Cargo.toml"],
-                none,
-                "Cargo.toml: the file name does not say",
-            ),
-            (vec!["-"], none, "`-` (standard input) needs --dataset"),
-            (vec!["src"], options, "src is a folder"),
+        let cases = cases![
+            vec!["/nonexistent/tags.csv"], none, "cannot read /nonexistent/tags.csv: No such file";
+            vec!["Cargo.toml"], none, "Cargo.toml: the file name does not say";
+            vec!["-"], none, "`-` (standard input) needs --dataset";
+            vec!["src"], options, "src is a folder";
         ];
         for (paths, standard_input, expected) in cases {
             let paths: Vec<PathBuf> = paths.into_iter().map(PathBuf::from).collect();
@@ -657,27 +620,15 @@ mod tests {
     #[test]
     fn a_file_is_read_up_to_its_bound() {
         let damaged = [gzip("abcd"), b"more".to_vec()].concat();
-        let cases = [
-            (b"abcd".to_vec(), 4, "abcd"),
-            (
-                b"abcd".to_vec(),
-                3,
-                "the file is too large: it has more than 3 bytes, decompressed",
-            ),
-            (gzip("abcd"), 4, "abcd"),
-            (
-                gzip("abcd"),
-                3,
-                "the file is too large: it has more than 3 bytes, decompressed",
-            ),
-            (
-                gzip(&"\0".repeat(1 << 24)),
-                1 << 20,
-                "has more than 1048576 bytes",
-            ),
-            (damaged.clone(), 3, "has more than 3 bytes"),
-            (damaged, 5, "it is damaged gzip"),
-            (vec![], 0, ""),
+        let cases = cases![
+            b"abcd".to_vec(), 4, "abcd";
+            b"abcd".to_vec(), 3, "the file is too large: it has more than 3 bytes, decompressed";
+            gzip("abcd"), 4, "abcd";
+            gzip("abcd"), 3, "the file is too large: it has more than 3 bytes, decompressed";
+            gzip(&"\0".repeat(1 << 24)), 1 << 20, "has more than 1048576 bytes";
+            damaged.clone(), 3, "has more than 3 bytes";
+            damaged, 5, "it is damaged gzip";
+            vec![], 0, "";
         ];
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tags.jsonl");
@@ -710,19 +661,16 @@ mod tests {
             .chain("aé".encode_utf16().flat_map(u16::to_be_bytes))
             .collect();
         type Case<'a> = (&'a [u8], Result<&'a [u8], &'a str>);
-        let cases: [Case<'_>; 8] = [
-            (b"", Ok(b"")),
-            (b"a\xff", Ok(b"a\xff")),
-            (b"\xef\xbb\xbfa", Ok(b"a")),
-            (&marked(b""), Ok(b"")),
-            (&marked(&unit("aé𝄞")), Ok("aé𝄞".as_bytes())),
-            (&big, Ok("aé".as_bytes())),
+        let cases: [Case<'_>; 8] = cases![
+            b"", Ok(b"");
+            b"a\xff", Ok(b"a\xff");
+            b"\xef\xbb\xbfa", Ok(b"a");
+            &marked(b""), Ok(b"");
+            &marked(&unit("aé𝄞")), Ok("aé𝄞".as_bytes());
+            &big, Ok("aé".as_bytes());
             // Half a surrogate pair before a letter, and half a unit at the end.
-            (
-                &marked(&[b'a', 0, b'\n', 0, 0x34, 0xd8, b'a', 0]),
-                Err("line 2 contains damaged characters"),
-            ),
-            (&marked(b"a\0b"), Err("line 1 contains damaged characters")),
+            &marked(&[b'a', 0, b'\n', 0, 0x34, 0xd8, b'a', 0]), Err("line 2 contains damaged characters");
+            &marked(b"a\0b"), Err("line 1 contains damaged characters");
         ];
         for (content, expected) in cases {
             let mut read = Vec::new();

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::cell_text::{cell_text, type_fault};
 use super::cells::{normalize, parse_flag};
 use super::columns::{ColumnMeaning, Columns};
-use super::draft::currency::names_other_currency;
+use super::currency::names_other_currency;
 use super::loose::listed;
 use super::options::{ISSN_COLUMNS, ReadOptions};
 use super::statement::Statement;
@@ -396,82 +396,54 @@ mod tests {
 
     #[test]
     fn csv_cells_are_read() {
-        let cases = [
-            ("city", "", "null"),
-            ("city", " a ", r#"" a ""#),
-            ("city", "'=1", r#""=1""#),
-            ("city", "'tis", r#""'tis""#),
-            ("start_date", "2026-02-28", r#""2026-02-28""#),
-            (
-                "start_date",
-                "2026-02-29",
-                "`2026-02-29` - write a date as YYYY-MM-DD, such as 2026-03-15",
-            ),
-            ("start_date_status", "not_found", r#""not_found""#),
-            ("start_date_status", "Confirmed", r#""confirmed""#),
-            ("start_date_status", " NOT FOUND", r#""not_found""#),
-            ("start_date_status", "sure", "write one of"),
-            ("year", "1900", "1900"),
-            ("year", "2101", "from 1900 to 2100"),
-            ("year", "2026.0", "2026"),
-            ("year", "+2026", "from 1900 to 2100"),
-            ("h_index", "0", "0"),
-            ("h_index", "007", "write a whole number"),
-            ("h_index", "9007199254740992", "write a whole number"),
-            ("sjr", "4.20", "4.2"),
-            (
-                "sjr",
-                "4,2",
-                "has a decimal comma; write a decimal point, `4.2`",
-            ),
-            ("sjr", "-1", "write a number from 0"),
-            ("sjr", "NaN", "is not a number; leave the cell empty"),
-            ("sjr", "1e999", "write a number from 0"),
-            ("formats.oral", "TRUE", "true"),
-            ("formats.oral", "false", "false"),
-            ("formats.oral", "yes", "true"),
-            ("formats.oral", "maybe", "write TRUE or FALSE"),
-            ("publishing.access", "open", r#""open""#),
-            ("publishing.access", "Hybrid", r#""hybrid""#),
-            ("publishing.access", "gold", r#""open""#),
-            (
-                "publishing.access",
-                "green",
-                "`subscription`, `hybrid`, `open`",
-            ),
-            ("issn_print", "2434561x", r#""2434-561X""#),
-            ("issn_online", "3785955", r#""0378-5955""#),
-            ("issn_online", "24345610", r#""24345610""#),
-            ("abbv", "2434561x", r#""2434561x""#),
-            (
-                "therapy_areas",
-                "['a', \"b's\"]",
-                "without brackets and quotes: `a; b's`",
-            ),
-            (
-                "therapy_areas",
-                r#"["a","b"]"#,
-                "without brackets and quotes: `a; b`",
-            ),
-            ("therapy_areas", "['a']", "without brackets and quotes: `a`"),
-            ("therapy_areas", "[a]", r#"["[a]"]"#),
-            (
-                "organizations",
-                r#"["A","B"]"#,
-                "without brackets and quotes: `A; B`",
-            ),
-            (
-                "tags",
-                "['T: A', 'T: B']",
-                "without brackets and quotes: `T: A; T: B`",
-            ),
-            ("therapy_areas", "a; b", r#"["a","b"]"#),
-            ("therapy_areas", "a;b", r#"["a;b"]"#),
-            ("therapy_areas", "'+a; b", r#"["+a","b"]"#),
-            ("therapy_areas", "a; ; b", "an item is empty"),
-            ("therapy_areas", "a; ", "an item is empty"),
-            ("tags", "Topic: A: B", "Tags([Label(\"Topic: A: B\")])"),
-            ("organizations", "'-X", "Organizations([Label(\"-X\")])"),
+        let cases = cases![
+            "city", "", "null";
+            "city", " a ", r#"" a ""#;
+            "city", "'=1", r#""=1""#;
+            "city", "'tis", r#""'tis""#;
+            "start_date", "2026-02-28", r#""2026-02-28""#;
+            "start_date", "2026-02-29", "`2026-02-29` - write a date as YYYY-MM-DD, such as 2026-03-15";
+            "start_date_status", "not_found", r#""not_found""#;
+            "start_date_status", "Confirmed", r#""confirmed""#;
+            "start_date_status", " NOT FOUND", r#""not_found""#;
+            "start_date_status", "sure", "write one of";
+            "year", "1900", "1900";
+            "year", "2101", "from 1900 to 2100";
+            "year", "2026.0", "2026";
+            "year", "+2026", "from 1900 to 2100";
+            "h_index", "0", "0";
+            "h_index", "007", "write a whole number";
+            "h_index", "9007199254740992", "write a whole number";
+            "sjr", "4.20", "4.2";
+            "sjr", "4,2", "has a decimal comma; write a decimal point, `4.2`";
+            "sjr", "-1", "write a number from 0";
+            "sjr", "NaN", "is not a number; leave the cell empty";
+            "sjr", "1e999", "write a number from 0";
+            "formats.oral", "TRUE", "true";
+            "formats.oral", "false", "false";
+            "formats.oral", "yes", "true";
+            "formats.oral", "maybe", "write TRUE or FALSE";
+            "publishing.access", "open", r#""open""#;
+            "publishing.access", "Hybrid", r#""hybrid""#;
+            "publishing.access", "gold", r#""open""#;
+            "publishing.access", "green", "`subscription`, `hybrid`, `open`";
+            "issn_print", "2434561x", r#""2434-561X""#;
+            "issn_online", "3785955", r#""0378-5955""#;
+            "issn_online", "24345610", r#""24345610""#;
+            "abbv", "2434561x", r#""2434561x""#;
+            "therapy_areas", "['a', \"b's\"]", "without brackets and quotes: `a; b's`";
+            "therapy_areas", r#"["a","b"]"#, "without brackets and quotes: `a; b`";
+            "therapy_areas", "['a']", "without brackets and quotes: `a`";
+            "therapy_areas", "[a]", r#"["[a]"]"#;
+            "organizations", r#"["A","B"]"#, "without brackets and quotes: `A; B`";
+            "tags", "['T: A', 'T: B']", "without brackets and quotes: `T: A; T: B`";
+            "therapy_areas", "a; b", r#"["a","b"]"#;
+            "therapy_areas", "a;b", r#"["a;b"]"#;
+            "therapy_areas", "'+a; b", r#"["+a","b"]"#;
+            "therapy_areas", "a; ; b", "an item is empty";
+            "therapy_areas", "a; ", "an item is empty";
+            "tags", "Topic: A: B", "Tags([Label(\"Topic: A: B\")])";
+            "organizations", "'-X", "Organizations([Label(\"-X\")])";
         ];
         for (field, text, expected) in cases {
             let read = match ConferenceFields::table()

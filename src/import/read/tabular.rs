@@ -544,21 +544,13 @@ mod tests {
 
     #[test]
     fn rows_of_a_header_are_joined() {
-        let cases: [(&[&[&str]], &[&str]); 5] = [
-            (&[&["Title", "ISSN"]], &["Title", "ISSN"]),
-            (
-                &[&["Title", "List price", ""], &["", "USD", "EUR"]],
-                &["Title", "List price USD", "List price EUR"],
-            ),
-            (
-                &[&["Title", "", "Price"], &["", "ISSN", "USD"]],
-                &["Title", "ISSN", "Price USD"],
-            ),
-            (
-                &[&["Title", "ISSN", "", "Price"], &["", "print", "online"]],
-                &["Title", "ISSN print", "ISSN online", "Price"],
-            ),
-            (&[&["A", ""], &["B", "C"], &["D", "E"]], &["A B D", "A C E"]),
+        let cases: [(&[&[&str]], &[&str]); 5] = cases![
+            &[&["Title", "ISSN"]], &["Title", "ISSN"];
+            &[&["Title", "List price", ""], &["", "USD", "EUR"]], &["Title", "List price USD", "List price EUR"];
+            &[&["Title", "", "Price"], &["", "ISSN", "USD"]], &["Title", "ISSN", "Price USD"];
+            &[&["Title", "ISSN", "", "Price"], &["", "print", "online"]],
+                &["Title", "ISSN print", "ISSN online", "Price"];
+            &[&["A", ""], &["B", "C"], &["D", "E"]], &["A B D", "A C E"];
         ];
         for (rows, expected) in cases {
             let rows: Vec<Vec<String>> = rows

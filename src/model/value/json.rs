@@ -113,20 +113,11 @@ mod tests {
 
     #[test]
     fn texts_are_one_line_for_every_reader() {
-        let cases = [
-            (
-                "Zürich 癌 \u{84}\u{86}\u{2027}\u{202a}",
-                "\"Zürich 癌 \u{84}\u{86}\u{2027}\u{202a}\"",
-            ),
-            (
-                "\u{85}a\u{2028}\u{2029}b\u{85}",
-                r#""\u0085a\u2028\u2029b\u0085""#,
-            ),
-            (
-                "\u{2028}\"\\\n\u{1f}\u{7f}",
-                "\"\\u2028\\\"\\\\\\n\\u001f\u{7f}\"",
-            ),
-            ("", "\"\""),
+        let cases = cases![
+            "Zürich 癌 \u{84}\u{86}\u{2027}\u{202a}", "\"Zürich 癌 \u{84}\u{86}\u{2027}\u{202a}\"";
+            "\u{85}a\u{2028}\u{2029}b\u{85}", r#""\u0085a\u2028\u2029b\u0085""#;
+            "\u{2028}\"\\\n\u{1f}\u{7f}", "\"\\u2028\\\"\\\\\\n\\u001f\u{7f}\"";
+            "", "\"\"";
         ];
         for (text, expected) in cases {
             let mut json = Vec::new();

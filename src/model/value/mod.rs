@@ -22,7 +22,7 @@ use crate::model::message::Message;
 
 /// The two kinds of rows that records link to.
 #[allow(missing_docs, reason = "the names explain the variants")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum ReferenceKind {
     Organization = 1,

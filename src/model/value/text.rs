@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::json::{push_json, push_list};
 use super::{FieldValue, JsonType, LinkTexts, ValueKind, ValueReader};
-use crate::model::message::{Message, message};
+use crate::model::message::{Joined, Message, message};
 
 /// Any text. An empty text is stored as null.
 impl FieldValue for Option<String> {
@@ -132,8 +132,8 @@ impl FieldValue for Vec<String> {
 pub const ITEM_SEPARATOR: &str = "; ";
 
 pub(in crate::model) fn join_items<'a>(items: &[impl AsRef<str>]) -> Cow<'a, str> {
-    let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
-    guard_formula(Cow::Owned(items.join(ITEM_SEPARATOR)))
+    let items = items.iter().map(AsRef::as_ref).joined(ITEM_SEPARATOR);
+    guard_formula(Cow::Owned(items))
 }
 
 pub(in crate::model) fn split_items(

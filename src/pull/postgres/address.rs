@@ -25,7 +25,7 @@ const TCP_USER_TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_SCHEMA_NAME_BYTES: usize = 63;
 
 /// The URL of a copy in PostgreSQL.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct PostgresAddress {
     pub(super) config: Config,
     /// The copy's schema.
@@ -152,118 +152,40 @@ mod tests {
 
     #[test]
     fn addresses_are_read() {
-        let cases = [
-            (
-                "postgres://me@db.example.org/x",
-                Ok((SslMode::Require, "medfeed")),
-            ),
-            (
-                "postgresql://me@db.example.org:5433/x?schema=copy_2",
-                Ok((SslMode::Require, "copy_2")),
-            ),
-            (
-                "postgres://me@db.example.org/x?sslmode=verify-full&sslrootcert=ca.pem",
-                Ok((SslMode::Require, "medfeed")),
-            ),
-            (
-                "postgres://me@db.example.org/x?sslmode=prefer",
-                Ok((SslMode::Prefer, "medfeed")),
-            ),
-            (
-                "postgres://me@db.example.org/x?schema=a&sslmode=disable",
-                Ok((SslMode::Disable, "a")),
-            ),
-            (
-                "postgres://me@127.0.0.1/x",
-                Ok((SslMode::Disable, "medfeed")),
-            ),
-            (
-                "postgres://me@[::1]/x?sslmode=require",
-                Ok((SslMode::Require, "medfeed")),
-            ),
-            ("postgres://localhost", Ok((SslMode::Disable, "medfeed"))),
-            ("postgres:///x", Ok((SslMode::Disable, "medfeed"))),
-            (
-                "postgres:///x?host=%2Ftmp%2Fa%20b&user=me",
-                Ok((SslMode::Disable, "medfeed")),
-            ),
-            ("postgres://a,b/x", Ok((SslMode::Require, "medfeed"))),
+        let cases = cases![
+            "postgres://me@db.example.org/x", Ok((SslMode::Require, "medfeed"));
+            "postgresql://me@db.example.org:5433/x?schema=copy_2", Ok((SslMode::Require, "copy_2"));
+            "postgres://me@db.example.org/x?sslmode=verify-full&sslrootcert=ca.pem", Ok((SslMode::Require, "medfeed"));
+            "postgres://me@db.example.org/x?sslmode=prefer", Ok((SslMode::Prefer, "medfeed"));
+            "postgres://me@db.example.org/x?schema=a&sslmode=disable", Ok((SslMode::Disable, "a"));
+            "postgres://me@127.0.0.1/x", Ok((SslMode::Disable, "medfeed"));
+            "postgres://me@[::1]/x?sslmode=require", Ok((SslMode::Require, "medfeed"));
+            "postgres://localhost", Ok((SslMode::Disable, "medfeed"));
+            "postgres:///x", Ok((SslMode::Disable, "medfeed"));
+            "postgres:///x?host=%2Ftmp%2Fa%20b&user=me", Ok((SslMode::Disable, "medfeed"));
+            "postgres://a,b/x", Ok((SslMode::Require, "medfeed"));
             // One host that is elsewhere is enough.
-            (
-                "postgres://localhost,db.example.org/x",
-                Ok((SslMode::Require, "medfeed")),
-            ),
-            (
-                "postgres://db.example.org,localhost/x",
-                Ok((SslMode::Require, "medfeed")),
-            ),
-            (
-                "postgres://127.0.0.1,[::1],localhost/x",
-                Ok((SslMode::Disable, "medfeed")),
-            ),
-            (
-                "postgres://notlocalhost/x",
-                Ok((SslMode::Require, "medfeed")),
-            ),
-            (
-                "postgres://localhost.example.org/x",
-                Ok((SslMode::Require, "medfeed")),
-            ),
-            (
-                "postgres://localhost/x?hostaddr=192.0.2.1",
-                Ok((SslMode::Require, "medfeed")),
-            ),
-            (
-                "postgres://localhost/x?hostaddr=127.0.0.1",
-                Ok((SslMode::Disable, "medfeed")),
-            ),
-            (
-                "postgres://192.0.2.1/x?sslmode=verify-ca",
-                Ok((SslMode::Require, "medfeed")),
-            ),
-            (
-                "postgres://localhost/x?schema=_a1",
-                Ok((SslMode::Disable, "_a1")),
-            ),
-            (
-                "postgres://localhost/x?schema=pg",
-                Ok((SslMode::Disable, "pg")),
-            ),
-            (
-                "postgres://localhost/x?schema=1a",
-                Err("not a valid schema name"),
-            ),
-            (
-                "postgres://localhost/x?schema=a%22b",
-                Err("not a valid schema name"),
-            ),
-            (
-                "postgres://localhost/x?schema=a-b",
-                Err("not a valid schema name"),
-            ),
-            ("postgres://me:secret@localhost/x", Err("PGPASSWORD")),
-            (
-                "postgres://me@localhost/x?password=secret",
-                Err("PGPASSWORD"),
-            ),
-            (
-                "postgres://me@localhost/x?sslmode=allow",
-                Err("`allow` is not a supported sslmode"),
-            ),
-            (
-                "postgres://me@localhost/x?schema=pg_catalog",
-                Err("not a valid schema name"),
-            ),
-            (
-                "postgres://me@localhost/x?schema=Copy",
-                Err("not a valid schema name"),
-            ),
-            (
-                "postgres://me@localhost/x?schema=",
-                Err("not a valid schema name"),
-            ),
-            ("postgres://me@localhost/x?colour=red", Err("colour")),
-            ("postgres://me@localhost:port/x", Err("write it as")),
+            "postgres://localhost,db.example.org/x", Ok((SslMode::Require, "medfeed"));
+            "postgres://db.example.org,localhost/x", Ok((SslMode::Require, "medfeed"));
+            "postgres://127.0.0.1,[::1],localhost/x", Ok((SslMode::Disable, "medfeed"));
+            "postgres://notlocalhost/x", Ok((SslMode::Require, "medfeed"));
+            "postgres://localhost.example.org/x", Ok((SslMode::Require, "medfeed"));
+            "postgres://localhost/x?hostaddr=192.0.2.1", Ok((SslMode::Require, "medfeed"));
+            "postgres://localhost/x?hostaddr=127.0.0.1", Ok((SslMode::Disable, "medfeed"));
+            "postgres://192.0.2.1/x?sslmode=verify-ca", Ok((SslMode::Require, "medfeed"));
+            "postgres://localhost/x?schema=_a1", Ok((SslMode::Disable, "_a1"));
+            "postgres://localhost/x?schema=pg", Ok((SslMode::Disable, "pg"));
+            "postgres://localhost/x?schema=1a", Err("not a valid schema name");
+            "postgres://localhost/x?schema=a%22b", Err("not a valid schema name");
+            "postgres://localhost/x?schema=a-b", Err("not a valid schema name");
+            "postgres://me:secret@localhost/x", Err("PGPASSWORD");
+            "postgres://me@localhost/x?password=secret", Err("PGPASSWORD");
+            "postgres://me@localhost/x?sslmode=allow", Err("`allow` is not a supported sslmode");
+            "postgres://me@localhost/x?schema=pg_catalog", Err("not a valid schema name");
+            "postgres://me@localhost/x?schema=Copy", Err("not a valid schema name");
+            "postgres://me@localhost/x?schema=", Err("not a valid schema name");
+            "postgres://me@localhost/x?colour=red", Err("colour");
+            "postgres://me@localhost:port/x", Err("write it as");
         ];
         for (text, expected) in cases {
             let read = text.parse::<PostgresAddress>();

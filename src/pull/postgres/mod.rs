@@ -14,14 +14,13 @@ use postgres::types::{Format, IsNull, ToSql, Type as SqlType};
 use serde_json::json;
 
 use super::columns::{Cell, columns};
-use super::error::PullError;
+use super::error::{PullError, Result};
 use super::sql::SqlCopy;
 use super::sql::database::Database;
 use super::sql::rows::{list, listed};
 use super::sql::schema::{FORMAT, create, value_of};
 use super::sql::tables::{DatasetTables, Records, Row, SqlTable, Type, searched};
-use crate::model::Dataset;
-use crate::model::time::parse_time;
+use crate::model::{Dataset, Joined, parse_time};
 use address::PostgresAddress;
 use session::Session;
 
@@ -97,11 +96,11 @@ impl Database for Session {
     // The layout's digest includes the whitespace here and in `comment`, so it must not change.
     fn search(dataset: Dataset) -> (String, String) {
         // Words are found with and without their accents, and by plain apostrophes and dashes.
-        let texts: Vec<String> = searched(dataset)
+        let texts = searched(dataset)
             .iter()
             .map(|name| format!("coalesce({name}, '')"))
-            .collect();
-        let text = format!("left({}, {SEARCHED_LENGTH})", texts.join(" || ' ' || "));
+            .joined(" || ' ' || ");
+        let text = format!("left({}, {SEARCHED_LENGTH})", texts);
         let column = format!(
             ", search tsvector GENERATED ALWAYS AS (to_tsvector('simple', {text} || ' ' || \
              translate(regexp_replace(normalize({text}, NFKD), '[\\u0300-\\u036f]', '', 'g'), \
@@ -158,7 +157,7 @@ impl Database for Session {
         }
     }
 
-    fn open(address: &PostgresAddress) -> Result<Session, PullError> {
+    fn open(address: &PostgresAddress) -> Result<Session> {
         let mut session = Session::connect(address)?;
         let name = &*address.schema;
         // All objects in a schema depend on it, and so do default privileges, which readers need before the first run.
@@ -210,12 +209,12 @@ impl Database for Session {
         self.shown.clone()
     }
 
-    fn batch(&mut self, sql: &str) -> Result<(), PullError> {
+    fn batch(&mut self, sql: &str) -> Result<()> {
         let done = self.client.batch_execute(sql);
         done.map_err(|error| self.fail(&error))
     }
 
-    fn query(&mut self, sql: &str, params: &[Cell]) -> Result<Vec<Row>, PullError> {
+    fn query(&mut self, sql: &str, params: &[Cell]) -> Result<Vec<Row>> {
         let statement = self.statement(sql)?;
         let params: Vec<&(dyn ToSql + Sync)> = params
             .iter()
@@ -229,7 +228,7 @@ impl Database for Session {
             .collect())
     }
 
-    fn write_rows(&mut self, table: &SqlTable, rows: Vec<Row>) -> Result<(), PullError> {
+    fn write_rows(&mut self, table: &SqlTable, rows: Vec<Row>) -> Result<()> {
         if !rows.is_empty() {
             self.query(&upsert(table), &[json_of(table, &rows)])?;
         }
@@ -242,7 +241,7 @@ impl Database for Session {
         tables: &DatasetTables,
         records: Records,
         _updates_search: bool,
-    ) -> Result<(), PullError> {
+    ) -> Result<()> {
         let removed: Vec<i64> = records
             .iter()
             .filter(|(_, row)| row.is_none())
@@ -324,7 +323,7 @@ fn upsert(table: &SqlTable) -> String {
         let spelled = columns
             .iter()
             .map(|(name, kind)| spell(name, Session::type_name(*kind)));
-        spelled.collect::<Vec<String>>().join(", ")
+        spelled.joined(", ")
     };
     // A record's JSON is a string within the JSON, to keep its bytes.
     let read =

@@ -14,7 +14,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::PostgresAddress;
 use crate::pull::columns::Cell;
-use crate::pull::error::PullError;
+use crate::pull::error::{PullError, Result};
 use crate::pull::sql::database::Database;
 use crate::transport::tls;
 
@@ -53,7 +53,7 @@ impl fmt::Debug for Session {
 
 impl Session {
     /// Connects, and takes the copy's lock.
-    pub fn connect(address: &PostgresAddress) -> Result<Session, PullError> {
+    pub fn connect(address: &PostgresAddress) -> Result<Session> {
         let shown = address.shown.clone();
         let mut config = address.config.clone();
         if let Ok(password) = env::var("PGPASSWORD") {
@@ -80,7 +80,7 @@ impl Session {
         Ok(session)
     }
 
-    fn check_server(&mut self) -> Result<(), PullError> {
+    fn check_server(&mut self) -> Result<()> {
         let query = "SELECT current_setting('server_version_num')::bigint, current_setting('server_version'),
             current_setting('server_encoding'), (SELECT CASE WHEN pg_is_in_recovery()
                     THEN 'it is a standby server, which is read-only; give the address of the primary server'
@@ -121,7 +121,7 @@ impl Session {
     }
 
     /// Takes the copy's lock. The server releases it at the end of the connection.
-    fn lock(&mut self, schema: &str) -> Result<(), PullError> {
+    fn lock(&mut self, schema: &str) -> Result<()> {
         let digest = Sha256::digest(format!("medfeed pull {schema}"));
         let key = digest
             .iter()
@@ -142,7 +142,7 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn statement(&mut self, sql: &str) -> Result<Statement, PullError> {
+    pub(super) fn statement(&mut self, sql: &str) -> Result<Statement> {
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
         }

@@ -7,14 +7,12 @@ use serde_json::Value;
 use super::database::{Database, Reader};
 use super::rows::{FoundLinks, add_links, key_of, list, pairs_of, row_of};
 use super::tables::{DatasetTables, LinkTable, Row};
+use crate::model::Joined;
 use crate::pull::columns::Cell;
-use crate::pull::error::PullError;
+use crate::pull::error::Result;
 
 /// Returns the first fault in the tables that are derived from a dataset's records.
-pub fn find_fault<D: Database>(
-    database: &mut D,
-    tables: &DatasetTables,
-) -> Result<Option<String>, PullError> {
+pub fn find_fault<D: Database>(database: &mut D, tables: &DatasetTables) -> Result<Option<String>> {
     database.check_storage()?;
     let mut expected = vec![FoundLinks::default(); tables.links.len()];
     if let Some(fault) = find_in_records(database, tables, &mut expected)? {
@@ -33,14 +31,14 @@ fn find_in_records<D: Database>(
     database: &mut D,
     tables: &DatasetTables,
     expected: &mut [FoundLinks],
-) -> Result<Option<String>, PullError> {
-    let columns: Vec<String> = tables
+) -> Result<Option<String>> {
+    let columns = tables
         .records
         .columns
         .iter()
         .map(|(name, kind)| D::read(name, *kind))
-        .collect();
-    let mut reader = Reader::new(&columns.join(", "), &tables.records.name, i64::MIN);
+        .joined(", ");
+    let mut reader = Reader::new(&columns, &tables.records.name, i64::MIN);
     loop {
         let rows = reader.some(database)?;
         if rows.is_empty() {
@@ -100,7 +98,7 @@ fn find_in_linked<D: Database>(
     tables: &DatasetTables,
     links: &LinkTable,
     mut expected: BTreeMap<String, Row>,
-) -> Result<Option<String>, PullError> {
+) -> Result<Option<String>> {
     let pairs = &links.pairs.name;
     let table = &links.kind.rows.name;
     let id = links.pairs.columns[0].0;
@@ -108,7 +106,7 @@ fn find_in_linked<D: Database>(
         "NOT EXISTS (SELECT 1 FROM {} WHERE id = {pairs}.{id})",
         tables.records.name
     );
-    if database.has(pairs, &dangling)? {
+    if database.finds(pairs, &dangling)? {
         return Ok(Some(format!("`{pairs}` has a link of a missing record")));
     }
     for row in database.query(
@@ -135,6 +133,6 @@ fn find_in_linked<D: Database>(
             .no_link(&format!("{table}.{}", links.kind.own_key().0))
     );
     Ok(database
-        .has(table, &stray)?
+        .finds(table, &stray)?
         .then(|| format!("`{table}` has a row that no record links to")))
 }

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use super::tables::{DatasetTables, Records, Row, SqlTable, Type};
 use crate::model::Dataset;
 use crate::pull::columns::Cell;
-use crate::pull::error::PullError;
+use crate::pull::error::{PullError, Result};
 
 /// The number of rows that a query reads at once.
 const READ_AT_ONCE: u32 = 500;
@@ -60,7 +60,7 @@ pub trait Database: Debug + Sized {
     fn stored(kind: Type, cell: Cell) -> Cell;
 
     /// Opens a copy, or creates one. Leaves other files and databases untouched.
-    fn open(address: &Self::Location) -> Result<Self, PullError>;
+    fn open(address: &Self::Location) -> Result<Self>;
 
     /// Whether the connection, and with it the lock, is lost.
     fn is_lost(&self) -> bool {
@@ -71,18 +71,18 @@ pub trait Database: Debug + Sized {
     fn shown(&self) -> String;
 
     /// Fails if the location was removed or now holds another copy.
-    fn check_location(&self) -> Result<(), PullError> {
+    fn check_location(&self) -> Result<()> {
         Ok(())
     }
 
     /// Runs statements without parameters.
-    fn batch(&mut self, sql: &str) -> Result<(), PullError>;
+    fn batch(&mut self, sql: &str) -> Result<()>;
 
     /// Runs a statement. Returns its rows.
-    fn query(&mut self, sql: &str, params: &[Cell]) -> Result<Vec<Row>, PullError>;
+    fn query(&mut self, sql: &str, params: &[Cell]) -> Result<Vec<Row>>;
 
     /// Inserts rows with distinct keys, or replaces those with the same keys.
-    fn write_rows(&mut self, table: &SqlTable, rows: Vec<Row>) -> Result<(), PullError>;
+    fn write_rows(&mut self, table: &SqlTable, rows: Vec<Row>) -> Result<()>;
 
     /// Writes and removes records. Updates the full-text index if `updates_search`.
     fn write_records(
@@ -90,10 +90,10 @@ pub trait Database: Debug + Sized {
         tables: &DatasetTables,
         records: Records,
         updates_search: bool,
-    ) -> Result<(), PullError>;
+    ) -> Result<()>;
 
     /// Rebuilds the full-text index of a dataset, if the database does not maintain it.
-    fn rebuild_search(&mut self, _dataset: Dataset) -> Result<(), PullError> {
+    fn rebuild_search(&mut self, _dataset: Dataset) -> Result<()> {
         Ok(())
     }
 
@@ -101,20 +101,17 @@ pub trait Database: Debug + Sized {
     fn after_load(&mut self, _tables: &DatasetTables) {}
 
     /// Fails when the storage is damaged.
-    fn check_storage(&mut self) -> Result<(), PullError> {
+    fn check_storage(&mut self) -> Result<()> {
         Ok(())
     }
 
     /// Compares the full-text index of a dataset with its records. Returns the fault.
-    fn find_search_fault(&mut self, _dataset: Dataset) -> Result<Option<String>, PullError> {
+    fn find_search_fault(&mut self, _dataset: Dataset) -> Result<Option<String>> {
         Ok(None)
     }
 
     /// Runs `work` in one transaction.
-    fn in_transaction<T>(
-        &mut self,
-        work: impl FnOnce(&mut Self) -> Result<T, PullError>,
-    ) -> Result<T, PullError> {
+    fn in_transaction<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.batch(Self::BEGIN)?;
         let done = work(self).and_then(|done| self.batch("COMMIT").map(|()| done));
         let Err(error) = done else { return done };
@@ -137,7 +134,7 @@ pub trait Database: Debug + Sized {
     }
 
     /// The objects that others added to the copy's tables, and that can cause a message of the database.
-    fn foreign_objects(&mut self, reason: &str) -> Result<Vec<String>, PullError> {
+    fn foreign_objects(&mut self, reason: &str) -> Result<Vec<String>> {
         let rows = self.query(Self::FOREIGN_OBJECTS, &[reason.into()])?;
         let (triggers, named): (Vec<Row>, Vec<Row>) = rows
             .into_iter()
@@ -151,8 +148,8 @@ pub trait Database: Debug + Sized {
         Ok(shown.collect())
     }
 
-    /// Whether a table has a row that meets a condition.
-    fn has(&mut self, table: &str, condition: &str) -> Result<bool, PullError> {
+    /// Looks for a row of a table that meets a condition.
+    fn finds(&mut self, table: &str, condition: &str) -> Result<bool> {
         Ok(!self
             .query(
                 &format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1"),
@@ -185,7 +182,7 @@ impl Reader {
     }
 
     /// Returns the next batch; empty at the end.
-    pub fn some<D: Database>(&mut self, database: &mut D) -> Result<Vec<Row>, PullError> {
+    pub fn some<D: Database>(&mut self, database: &mut D) -> Result<Vec<Row>> {
         let Some(from) = self.next else {
             return Ok(Vec::new());
         };
@@ -195,11 +192,7 @@ impl Reader {
     }
 
     /// Returns the next row if its id is not greater than `last`.
-    pub fn next_until<D: Database>(
-        &mut self,
-        database: &mut D,
-        last: i64,
-    ) -> Result<Option<Row>, PullError> {
+    pub fn next_until<D: Database>(&mut self, database: &mut D, last: i64) -> Result<Option<Row>> {
         if self.rows.is_empty() {
             self.rows = self.some(database)?.into();
         }

@@ -10,11 +10,10 @@ use std::collections::BTreeSet;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::model::time::{now, parse_time};
-use crate::model::{Dataset, PerDataset};
+use crate::model::{Dataset, PerDataset, now, parse_time};
 use crate::pull::columns::Cell;
 use crate::pull::entry::{Entry, FeedPage};
-use crate::pull::error::PullError;
+use crate::pull::error::{PullError, Result};
 use crate::pull::export::{ContentDigest, Export, Hasher};
 use crate::pull::server_url::ServerUrl;
 use crate::pull::target::{Changes, Events, Position, PullTarget, tombstone};
@@ -49,11 +48,7 @@ pub struct SqlCopy<D: Database> {
 impl<D: Database> SqlCopy<D> {
     /// Opens the copy of a service's content, or creates one. With `reload`, everything is loaded again, and the copy
     /// may be that of another service. Leaves other files and databases untouched.
-    pub fn open(
-        address: D::Location,
-        server: &ServerUrl,
-        reload: bool,
-    ) -> Result<SqlCopy<D>, PullError> {
+    pub fn open(address: D::Location, server: &ServerUrl, reload: bool) -> Result<SqlCopy<D>> {
         let mut copy = SqlCopy {
             address,
             database: None,
@@ -69,7 +64,7 @@ impl<D: Database> SqlCopy<D> {
         Ok(copy)
     }
 
-    fn connected(&mut self) -> Result<(&mut D, &PerDataset<DatasetTables>), PullError> {
+    fn connected(&mut self) -> Result<(&mut D, &PerDataset<DatasetTables>)> {
         let database = match self.database.take().filter(|database| !database.is_lost()) {
             Some(database) => database,
             None => self.connect()?,
@@ -77,7 +72,7 @@ impl<D: Database> SqlCopy<D> {
         Ok((self.database.insert(database), &self.tables))
     }
 
-    fn connect(&self) -> Result<D, PullError> {
+    fn connect(&self) -> Result<D> {
         let mut database = D::open(&self.address)?;
         if self.to_reload.len() == Dataset::ALL.len() && find_missing(&mut database).is_err() {
             repair(&mut database)?;
@@ -89,7 +84,7 @@ impl<D: Database> SqlCopy<D> {
 }
 
 impl<D: Database> PullTarget for SqlCopy<D> {
-    fn position(&mut self, dataset: Dataset) -> Result<Option<Position>, PullError> {
+    fn position(&mut self, dataset: Dataset) -> Result<Option<Position>> {
         let is_reloaded = self.to_reload.contains(&dataset);
         let server = Cell::from(self.server.as_str());
         let (database, _) = self.connected()?;
@@ -129,7 +124,7 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         Ok(Some(position).filter(|position| !is_reloaded && !position.token.is_empty()))
     }
 
-    fn records(&mut self, dataset: Dataset) -> Result<Option<u64>, PullError> {
+    fn records(&mut self, dataset: Dataset) -> Result<Option<u64>> {
         let server = Cell::from(self.server.as_str());
         let (database, _) = self.connected()?;
         let query = "SELECT records FROM sync WHERE dataset = $1
@@ -140,12 +135,7 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         Ok(row.and_then(|row| row[0].integer()).map(i64::unsigned_abs))
     }
 
-    fn apply(
-        &mut self,
-        dataset: Dataset,
-        page: &FeedPage,
-        events: &dyn Events,
-    ) -> Result<(), PullError> {
+    fn apply(&mut self, dataset: Dataset, page: &FeedPage, events: &dyn Events) -> Result<()> {
         let (database, tables) = self.connected()?;
         database.in_transaction(|database| {
             let change = apply(database, &tables[dataset], &page.entries, events)?;
@@ -169,7 +159,7 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         dataset: Dataset,
         export: &mut Export<'_>,
         events: &dyn Events,
-    ) -> Result<(), PullError> {
+    ) -> Result<()> {
         let server = Cell::from(self.server.as_str());
         let (database, tables) = self.connected()?;
         database.in_transaction(|database| {
@@ -189,7 +179,7 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         Ok(())
     }
 
-    fn clear(&mut self, dataset: Dataset, events: &dyn Events) -> Result<u64, PullError> {
+    fn clear(&mut self, dataset: Dataset, events: &dyn Events) -> Result<u64> {
         let (database, tables) = self.connected()?;
         database.in_transaction(|database| {
             let mut held = Reader::new("id", dataset.as_str(), i64::MIN);
@@ -207,7 +197,7 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         })
     }
 
-    fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest, PullError> {
+    fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest> {
         let (database, _) = self.connected()?;
         let mut hasher = Hasher::default();
         let columns = format!("id, {}", D::read("json", Type::Json));
@@ -218,12 +208,12 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         Ok(hasher.finish())
     }
 
-    fn find_fault(&mut self, dataset: Dataset) -> Result<Option<String>, PullError> {
+    fn find_fault(&mut self, dataset: Dataset) -> Result<Option<String>> {
         let (database, tables) = self.connected()?;
         check::find_fault(database, &tables[dataset])
     }
 
-    fn set_verified(&mut self, dataset: Dataset) -> Result<(), PullError> {
+    fn set_verified(&mut self, dataset: Dataset) -> Result<()> {
         let server = Cell::from(self.server.as_str());
         let (database, _) = self.connected()?;
         database.query(SET_SERVER, &[server])?;
@@ -233,7 +223,7 @@ impl<D: Database> PullTarget for SqlCopy<D> {
             .map(|_| ())
     }
 
-    fn check_location(&self) -> Result<(), PullError> {
+    fn check_location(&self) -> Result<()> {
         self.database.as_ref().map_or(Ok(()), D::check_location)
     }
 }
@@ -244,7 +234,7 @@ fn apply<D: Database>(
     tables: &DatasetTables,
     entries: &[Entry],
     events: &dyn Events,
-) -> Result<i64, PullError> {
+) -> Result<i64> {
     let dataset = tables.dataset;
     let query = format!(
         "SELECT id FROM {dataset} WHERE id IN ({})",
@@ -285,7 +275,7 @@ fn load<D: Database>(
     tables: &DatasetTables,
     export: &mut Export<'_>,
     events: &dyn Events,
-) -> Result<i64, PullError> {
+) -> Result<i64> {
     let dataset = tables.dataset;
     clear_links(database, tables)?;
     let mut writer = RecordWriter::new(tables, false);
@@ -338,7 +328,7 @@ fn is_json(cell: &Cell, json: &str) -> bool {
     cell.bytes() == json.as_bytes() || *cell.bytes() == *Sha256::digest(json.as_bytes())
 }
 
-fn clear_links<D: Database>(database: &mut D, tables: &DatasetTables) -> Result<(), PullError> {
+fn clear_links<D: Database>(database: &mut D, tables: &DatasetTables) -> Result<()> {
     tables
         .links
         .iter()
@@ -351,7 +341,7 @@ fn remove_other_service<D: Database>(
     all: &PerDataset<DatasetTables>,
     kept: Dataset,
     server: &Cell,
-) -> Result<(), PullError> {
+) -> Result<()> {
     let foreign = "SELECT 1 FROM copy WHERE name = 'server' AND value <> $1";
     if database
         .query(foreign, std::slice::from_ref(server))?
@@ -365,7 +355,7 @@ fn remove_other_service<D: Database>(
 }
 
 /// Removes the records of a dataset and its position. Rows without links stay.
-fn clear<D: Database>(database: &mut D, tables: &DatasetTables) -> Result<(), PullError> {
+fn clear<D: Database>(database: &mut D, tables: &DatasetTables) -> Result<()> {
     let dataset = tables.dataset;
     clear_links(database, tables)?;
     database.batch(&format!(

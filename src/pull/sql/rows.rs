@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use super::database::Database;
 use super::tables::{DatasetTables, LinkTable, LinkedKind, Records, Row, Type, linked};
+use crate::model::Joined;
 use crate::pull::columns::{Cell, cell_of};
-use crate::pull::error::PullError;
+use crate::pull::error::{PullError, Result};
 
 /// The most records of a batch.
 const WRITE_AT_ONCE: usize = 1000;
@@ -94,12 +95,8 @@ pub fn key_of(cell: &Cell) -> String {
 pub fn listed<D: Database>(parameter: &str, types: &[Type]) -> String {
     let column =
         |(at, kind): (usize, &Type)| format!("CAST(value ->> {at} AS {})", D::type_name(*kind));
-    let columns: Vec<String> = types.iter().enumerate().map(column).collect();
-    format!(
-        "SELECT {} FROM {}({parameter})",
-        columns.join(", "),
-        D::JSON_ITEMS
-    )
+    let columns = types.iter().enumerate().map(column).joined(", ");
+    format!("SELECT {} FROM {}({parameter})", columns, D::JSON_ITEMS)
 }
 
 /// The parameter of [`listed`] for rows with one column.
@@ -143,7 +140,7 @@ impl<'a> RecordWriter<'a> {
         database: &mut D,
         id: i64,
         json: Option<Box<str>>,
-    ) -> Result<(), PullError> {
+    ) -> Result<()> {
         self.waiting_bytes += json.as_ref().map_or(0, |json| json.len());
         self.waiting.insert(id, json);
         let is_full = self.waiting.len() >= WRITE_AT_ONCE || self.waiting_bytes >= WRITE_BYTES;
@@ -155,7 +152,7 @@ impl<'a> RecordWriter<'a> {
     }
 
     /// Writes the last batch, and removes linked rows without links.
-    pub fn finish<D: Database>(mut self, database: &mut D) -> Result<(), PullError> {
+    pub fn finish<D: Database>(mut self, database: &mut D) -> Result<()> {
         self.write(database)?;
         if self.has_unlinked {
             sweep(database)
@@ -164,7 +161,7 @@ impl<'a> RecordWriter<'a> {
         }
     }
 
-    fn write<D: Database>(&mut self, database: &mut D) -> Result<(), PullError> {
+    fn write<D: Database>(&mut self, database: &mut D) -> Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
         }
@@ -200,7 +197,7 @@ impl<'a> RecordWriter<'a> {
     }
 
     /// Empties the batch. Returns its rows by id, and their links for each link table.
-    fn take_waiting<D: Database>(&mut self) -> Result<(Records, Vec<FoundLinks>), PullError> {
+    fn take_waiting<D: Database>(&mut self) -> Result<(Records, Vec<FoundLinks>)> {
         let mut records = Records::new();
         let mut found = vec![FoundLinks::default(); self.tables.links.len()];
         for (id, json) in std::mem::take(&mut self.waiting) {
@@ -217,7 +214,7 @@ impl<'a> RecordWriter<'a> {
     }
 }
 
-fn parse(json: &str) -> Result<Value, PullError> {
+fn parse(json: &str) -> Result<Value> {
     serde_json::from_str(json).map_err(|error| {
         PullError::failed(format!(
             "the service sent a record that cannot be read ({error})"
@@ -230,7 +227,7 @@ pub fn pairs_of<D: Database>(
     database: &mut D,
     links: &LinkTable,
     ids: &Cell,
-) -> Result<BTreeSet<(i64, String)>, PullError> {
+) -> Result<BTreeSet<(i64, String)>> {
     let table = &links.pairs.name;
     let names = links.pairs.names();
     let (id, id_type) = links.pairs.columns[0];
@@ -257,7 +254,7 @@ fn unlink<D: Database>(links: &LinkTable) -> String {
 }
 
 /// Removes all linked rows without links.
-pub fn sweep<D: Database>(database: &mut D) -> Result<(), PullError> {
+pub fn sweep<D: Database>(database: &mut D) -> Result<()> {
     let statement = |kind: &LinkedKind| {
         let table = &kind.rows.name;
         format!(

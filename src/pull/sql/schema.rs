@@ -6,10 +6,10 @@ use sha2::{Digest as _, Sha256};
 use super::database::{Database, Reader};
 use super::rows::RecordWriter;
 use super::tables::{DatasetTables, LinkTable, LinkedKind, SqlTable, Type, link_table, linked};
-use crate::model::Dataset;
+use crate::model::{Dataset, Joined};
 use crate::pull::columns::Cell;
 use crate::pull::entry::MAX_ID;
-use crate::pull::error::PullError;
+use crate::pull::error::Result;
 
 /// The format of a copy. It changes if older versions must not use newer copies.
 pub const FORMAT: i32 = 1;
@@ -52,7 +52,7 @@ const VIEWS: [(&str, &str); 6] = [
 ];
 
 /// Creates all tables of a new copy, within a transaction.
-pub fn create<D: Database>(database: &mut D) -> Result<(), PullError> {
+pub fn create<D: Database>(database: &mut D) -> Result<()> {
     let common = D::common();
     let derived = derived::<D>();
     let layout = layout::<D>();
@@ -62,7 +62,7 @@ pub fn create<D: Database>(database: &mut D) -> Result<(), PullError> {
 }
 
 /// Fails if a table or a column is missing.
-pub fn find_missing<D: Database>(database: &mut D) -> Result<(), PullError> {
+pub fn find_missing<D: Database>(database: &mut D) -> Result<()> {
     let mut probes = "SELECT name, value FROM copy LIMIT 0;
         SELECT dataset, token, records, loaded_at, changed_at, checked_at, verified_at FROM sync LIMIT 0;"
         .to_owned();
@@ -76,7 +76,7 @@ pub fn find_missing<D: Database>(database: &mut D) -> Result<(), PullError> {
 
 /// Makes missing tables and columns again, with their indexes and views. The others stay, with all that hangs on them.
 /// The next pull loads everything.
-pub fn repair<D: Database>(database: &mut D) -> Result<(), PullError> {
+pub fn repair<D: Database>(database: &mut D) -> Result<()> {
     let mut ddl = String::new();
     for tables in Dataset::ALL.map(DatasetTables::new) {
         for table in tables.all() {
@@ -97,7 +97,7 @@ pub fn repair<D: Database>(database: &mut D) -> Result<(), PullError> {
 }
 
 /// Returns a value of the table `copy`.
-pub fn value_of<D: Database>(database: &mut D, name: &str) -> Result<Option<String>, PullError> {
+pub fn value_of<D: Database>(database: &mut D, name: &str) -> Result<Option<String>> {
     // The table may belong to another program, with other types.
     let query = "SELECT CAST(value AS text) FROM copy WHERE CAST(name AS text) = $1";
     let row = database
@@ -112,7 +112,7 @@ pub fn value_of<D: Database>(database: &mut D, name: &str) -> Result<Option<Stri
 }
 
 /// Creates the derived tables again if their layout is that of another version.
-pub fn renew<D: Database>(database: &mut D) -> Result<(), PullError> {
+pub fn renew<D: Database>(database: &mut D) -> Result<()> {
     let wanted = layout::<D>();
     if value_of(database, "layout")?.as_deref() == Some(&*wanted) {
         return Ok(());
@@ -135,7 +135,7 @@ pub fn renew<D: Database>(database: &mut D) -> Result<(), PullError> {
 }
 
 /// Writes the records of `old_DATASET` into the new tables.
-fn take_back<D: Database>(database: &mut D, dataset: Dataset) -> Result<(), PullError> {
+fn take_back<D: Database>(database: &mut D, dataset: Dataset) -> Result<()> {
     let tables = DatasetTables::new(dataset);
     let mut writer = RecordWriter::new(&tables, false);
     let old = format!("old_{dataset}");
@@ -185,17 +185,13 @@ fn create_table<D: Database>(table: &SqlTable, more: &str) -> String {
         };
         format!("{name} {}{constraint}", D::type_name(*kind))
     };
-    let columns: Vec<String> = table.columns.iter().map(column).collect();
+    let columns = table.columns.iter().map(column).joined(", ");
     let end = if key_type == Type::Integer {
         ""
     } else {
         D::BY_KEY
     };
-    format!(
-        "CREATE TABLE {} ({}{more}){end};",
-        table.name,
-        columns.join(", ")
-    )
+    format!("CREATE TABLE {} ({}{more}){end};", table.name, columns)
 }
 
 // The layout's digest includes the whitespace, so it must not change.

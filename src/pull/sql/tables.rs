@@ -8,9 +8,10 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::model::reference::ReferenceFields;
-use crate::model::value::{JsonType, ReferenceKind, ValueKind};
-use crate::model::{Dataset, OrganizationFields, TagFields};
+use crate::model::value::ReferenceKind;
+use crate::model::{
+    Dataset, Joined, JsonType, OrganizationFields, ReferenceFields, TagFields, ValueKind,
+};
 use crate::pull::columns::{Cell, Column, columns, value_of};
 
 /// A row of a table or of a query's result.
@@ -60,8 +61,7 @@ pub struct SqlTable {
 impl SqlTable {
     /// The names of its columns, separated by commas.
     pub fn names(&self) -> String {
-        let names: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
-        names.join(", ")
+        self.columns.iter().map(|(name, _)| *name).joined(", ")
     }
 
     /// The columns besides the key.

@@ -11,7 +11,7 @@ use rusqlite::{Connection, Error, ErrorCode, OpenFlags, params_from_iter};
 
 use crate::disk::{describe, describe_at};
 use crate::pull::columns::Cell;
-use crate::pull::error::PullError;
+use crate::pull::error::{PullError, Result};
 use crate::pull::files::open_file;
 use crate::pull::sql::database::Database;
 use crate::pull::sql::schema::FORMAT;
@@ -44,10 +44,7 @@ pub struct SqliteFile {
 
 impl SqliteFile {
     /// Runs `work` on the connection.
-    pub fn run<T>(
-        &self,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, PullError> {
+    pub fn run<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         work(&self.connection).map_err(|error| failure(&self.path, &error))
     }
 }
@@ -140,7 +137,8 @@ pub struct Statements {
 impl Statements {
     /// The statements of a dataset.
     pub fn new(tables: &DatasetTables, updates_search: bool) -> Statements {
-        let (dataset, names) = (tables.dataset, searched(tables.dataset));
+        let dataset = tables.dataset;
+        let names = searched(dataset);
         let is_searched = |name: &str| name == "id" || names.contains(&name);
         let columns = tables.records.columns.iter().enumerate();
         let texts = names.join(", ");
@@ -192,7 +190,7 @@ impl Statements {
 }
 
 /// The device and inode of a path.
-pub fn identity(path: &Path) -> Result<(u64, u64), PullError> {
+pub fn identity(path: &Path) -> Result<(u64, u64)> {
     let found = fs::metadata(path).map_err(|error| {
         PullError::Unusable(format!(
             "{}: the copy has gone ({}); run again to make a new one",
@@ -203,14 +201,14 @@ pub fn identity(path: &Path) -> Result<(u64, u64), PullError> {
     Ok((found.dev(), found.ino()))
 }
 
-/// Whether a file begins with SQLite's magic bytes.
-pub fn is_sqlite(file: &mut File) -> bool {
+/// Reads whether a file begins with SQLite's magic bytes.
+pub fn probe_sqlite(file: &mut File) -> bool {
     let mut begin = [0; MAGIC.len()];
     file.read_exact(&mut begin).is_ok() && begin == *MAGIC
 }
 
-/// Whether there is a copy at a path. Fails if there is another file. Changes nothing.
-pub fn has_copy(path: &Path) -> Result<bool, PullError> {
+/// Looks for a copy at a path. Fails if there is another file. Changes nothing.
+pub fn find_copy(path: &Path) -> Result<bool> {
     match fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let folder = path
@@ -233,7 +231,7 @@ pub fn has_copy(path: &Path) -> Result<bool, PullError> {
             let mut file =
                 open_file(path).map_err(|error| PullError::Unusable(describe_at(path, &error)))?;
             // SQLite would overwrite a file that is shorter than its header.
-            if !is_sqlite(&mut file) {
+            if !probe_sqlite(&mut file) {
                 return Err(no_copy(&path.display()));
             }
         }
@@ -341,38 +339,18 @@ mod tests {
     #[test]
     fn each_error_has_its_exit_code() {
         // (SQLite's code, whether it may pass, the exit code, a part of the message)
-        let cases = [
-            (ffi::SQLITE_BUSY, true, 1, "another program holds a lock"),
-            (
-                ffi::SQLITE_BUSY_SNAPSHOT,
-                true,
-                1,
-                "another program holds a lock",
-            ),
-            (ffi::SQLITE_LOCKED, true, 1, "another program holds a lock"),
-            (ffi::SQLITE_FULL, true, 1, "no space is left"),
-            (ffi::SQLITE_IOERR, true, 1, "check the disk"),
-            (
-                ffi::SQLITE_READONLY,
-                false,
-                4,
-                "check the permissions of it, of copy.sqlite-wal and copy.sqlite-shm",
-            ),
-            (
-                ffi::SQLITE_CANTOPEN,
-                false,
-                4,
-                "check the permissions of it, of copy.sqlite-wal and copy.sqlite-shm",
-            ),
-            (ffi::SQLITE_NOTADB, false, 4, "is not a copy"),
-            (ffi::SQLITE_CORRUPT, false, 4, "the copy is damaged"),
-            (ffi::SQLITE_ERROR, false, 4, "its tables are not as"),
-            (
-                ffi::SQLITE_CONSTRAINT_TRIGGER,
-                false,
-                4,
-                "its tables are not as",
-            ),
+        let cases = cases![
+            ffi::SQLITE_BUSY, true, 1, "another program holds a lock";
+            ffi::SQLITE_BUSY_SNAPSHOT, true, 1, "another program holds a lock";
+            ffi::SQLITE_LOCKED, true, 1, "another program holds a lock";
+            ffi::SQLITE_FULL, true, 1, "no space is left";
+            ffi::SQLITE_IOERR, true, 1, "check the disk";
+            ffi::SQLITE_READONLY, false, 4, "check the permissions of it, of copy.sqlite-wal and copy.sqlite-shm";
+            ffi::SQLITE_CANTOPEN, false, 4, "check the permissions of it, of copy.sqlite-wal and copy.sqlite-shm";
+            ffi::SQLITE_NOTADB, false, 4, "is not a copy";
+            ffi::SQLITE_CORRUPT, false, 4, "the copy is damaged";
+            ffi::SQLITE_ERROR, false, 4, "its tables are not as";
+            ffi::SQLITE_CONSTRAINT_TRIGGER, false, 4, "its tables are not as";
         ];
         for (code, is_transient, exit_code, part) in cases {
             let error = failure(

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use rusqlite::{ErrorCode, params_from_iter};
 
 use super::columns::Cell;
-use super::error::PullError;
+use super::error::{PullError, Result};
 use super::files::{lock, make_file};
 use super::sql::SqlCopy;
 use super::sql::database::Database;
@@ -17,7 +17,7 @@ use super::sql::tables::{DatasetTables, Records, Row, SqlTable, Type, searched};
 use crate::disk::describe_at;
 use crate::model::Dataset;
 use file::{
-    APPLICATION_ID, SqliteFile, Statements, connect, failure, has_copy, identity, insert, query,
+    APPLICATION_ID, SqliteFile, Statements, connect, failure, find_copy, identity, insert, query,
 };
 
 pub mod file;
@@ -102,11 +102,11 @@ impl Database for SqliteFile {
         }
     }
 
-    fn open(path: &PathBuf) -> Result<SqliteFile, PullError> {
+    fn open(path: &PathBuf) -> Result<SqliteFile> {
         // Checked before the lock file is created next to it.
-        has_copy(path)?;
+        find_copy(path)?;
         let lock = lock(&path.with_added_extension("lock"), path)?;
-        let is_there = has_copy(path)?;
+        let is_there = find_copy(path)?;
         if !is_there {
             // The file's mode must not depend on the umask. SQLite uses it for its other files too.
             make_file(path).map_err(|error| PullError::Unusable(describe_at(path, &error)))?;
@@ -128,7 +128,7 @@ impl Database for SqliteFile {
         self.path.display().to_string()
     }
 
-    fn check_location(&self) -> Result<(), PullError> {
+    fn check_location(&self) -> Result<()> {
         if identity(&self.path)? == self.identity {
             return Ok(());
         }
@@ -138,15 +138,15 @@ impl Database for SqliteFile {
         )))
     }
 
-    fn batch(&mut self, sql: &str) -> Result<(), PullError> {
+    fn batch(&mut self, sql: &str) -> Result<()> {
         self.run(|connection| connection.execute_batch(sql))
     }
 
-    fn query(&mut self, sql: &str, params: &[Cell]) -> Result<Vec<Row>, PullError> {
+    fn query(&mut self, sql: &str, params: &[Cell]) -> Result<Vec<Row>> {
         self.run(|connection| query(connection, &sql.replace('$', "?"), params))
     }
 
-    fn write_rows(&mut self, table: &SqlTable, rows: Vec<Row>) -> Result<(), PullError> {
+    fn write_rows(&mut self, table: &SqlTable, rows: Vec<Row>) -> Result<()> {
         self.run(|connection| {
             let mut insert = connection.prepare_cached(&insert(table))?;
             rows.iter()
@@ -159,7 +159,7 @@ impl Database for SqliteFile {
         tables: &DatasetTables,
         records: Records,
         updates_search: bool,
-    ) -> Result<(), PullError> {
+    ) -> Result<()> {
         let statements = Statements::new(tables, updates_search);
         // The full-text index buffers rising ids, and writes them to the disk together.
         self.run(|connection| {
@@ -169,7 +169,7 @@ impl Database for SqliteFile {
         })
     }
 
-    fn rebuild_search(&mut self, dataset: Dataset) -> Result<(), PullError> {
+    fn rebuild_search(&mut self, dataset: Dataset) -> Result<()> {
         // Fails if the index is there.
         let _ = self.batch(&Self::search(dataset).1);
         self.batch(&format!(
@@ -177,7 +177,7 @@ impl Database for SqliteFile {
         ))
     }
 
-    fn check_storage(&mut self) -> Result<(), PullError> {
+    fn check_storage(&mut self) -> Result<()> {
         self.run(|connection| {
             let state: String =
                 connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
@@ -189,7 +189,7 @@ impl Database for SqliteFile {
         })
     }
 
-    fn find_search_fault(&mut self, dataset: Dataset) -> Result<Option<String>, PullError> {
+    fn find_search_fault(&mut self, dataset: Dataset) -> Result<Option<String>> {
         let compare = format!(
             "INSERT INTO {dataset}_search ({dataset}_search, rank) VALUES ('integrity-check', 1)"
         );

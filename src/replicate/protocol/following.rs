@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | the next entry follows the position, or starts the log over | it is applied |
 //! | it follows another entry | a whole state is loaded |
+//! | a loaded state ends before the position | it is refused: a replica never goes back |
 //! | the entry after it follows another one | it waits for a later state: one of the two is not of this log |
 //! | the end was confirmed within 12 hours | what is applied is shown at once |
 //! | otherwise | it is shown when a heartbeat confirms the end: the slot may have been freed and used again |
@@ -62,6 +63,11 @@ pub fn follows(before: Hash, link: Link) -> bool {
 /// Whether the entry after one with this hash contradicts it.
 pub fn is_contradicted(hash: Hash, after: Option<Link>) -> bool {
     applies(Rule::Successor) && after.is_some_and(|after| !follows(hash, after))
+}
+
+/// Whether a replica at this seq takes a loaded state that ends at `loaded`. It never goes back.
+pub fn may_replace(here: u64, loaded: u64) -> bool {
+    here <= loaded || !applies(Rule::NeverBack)
 }
 
 /// Whether a replica shows an entry as soon as it is applied.

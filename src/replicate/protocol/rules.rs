@@ -37,6 +37,8 @@ pub enum Rule {
     Follows,
     /// It takes an entry only if the one after it does not contradict it.
     Successor,
+    /// It never replaces its rows by older ones.
+    NeverBack,
     /// Without a recent confirmation of the end, it shows an entry only when the heartbeat agrees.
     Confirmed,
 }

@@ -2,7 +2,7 @@
 //! must lead to a fault.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{Hash, Hasher};
 
 use super::Rule;
 use super::rules::without;
@@ -14,11 +14,52 @@ struct Found {
     wrong: Option<(&'static str, Vec<Event>)>,
 }
 
+/// The bytes of a world. The hash of a package is optimized in tests, one of this crate is not.
+#[derive(Default)]
+struct WorldBytes(Vec<u8>);
+
+impl Hasher for WorldBytes {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        let hash = blake3::hash(&self.0);
+        u64::from_le_bytes(*hash.as_bytes().first_chunk().expect("a hash has 32 bytes"))
+    }
+}
+
+fn hash_of(value: &impl Hash) -> u64 {
+    let mut bytes = WorldBytes::default();
+    value.hash(&mut bytes);
+    bytes.finish()
+}
+
+/// Returns the fault of a world, now or after its faults have stopped. Most worlds have become equal once their pending
+/// requests are done, so `well` keeps those that are known to end well.
+fn wrong(world: &World, well: &mut HashSet<u64>) -> Option<&'static str> {
+    if let Some(violation) = world.violation() {
+        return Some(violation);
+    }
+    for at_rest in world.at_rest() {
+        let hash = hash_of(&at_rest);
+        if well.contains(&hash) {
+            continue;
+        }
+        let (order, world) = at_rest;
+        if let Some(wrong) = world.wrong_in_the_end(order) {
+            return Some(wrong);
+        }
+        well.insert(hash);
+    }
+    None
+}
+
 /// Searches all worlds after `first` without a rule, until something is wrong that is not wrong with it.
 fn search(first: &World, rule: Option<Rule>) -> Found {
-    let hasher = RandomState::new();
+    let mut well = HashSet::new();
     let mut steps: Vec<(usize, Option<Event>)> = vec![(0, None)];
-    let mut seen = HashSet::from([hasher.hash_one(first)]);
+    let mut seen = HashSet::from([hash_of(first)]);
     let mut worlds = vec![(0, first.clone())];
     while !worlds.is_empty() {
         let mut next = Vec::new();
@@ -26,12 +67,12 @@ fn search(first: &World, rule: Option<Rule>) -> Found {
             for event in world.events() {
                 let mut after = world.clone();
                 without(rule, || after.happen(event));
-                if !seen.insert(hasher.hash_one(&after)) {
+                if !seen.insert(hash_of(&after)) {
                     continue;
                 }
                 steps.push((*parent, Some(event)));
                 let index = steps.len() - 1;
-                let Some(wrong) = without(rule, || after.wrong()) else {
+                let Some(wrong) = without(rule, || wrong(&after, &mut well)) else {
                     next.push((index, after));
                     continue;
                 };
@@ -55,9 +96,10 @@ fn search(first: &World, rule: Option<Rule>) -> Found {
 /// Whether these steps lead to no fault, by all rules.
 fn goes_well(first: &World, steps: &[Event]) -> bool {
     let mut world = first.clone();
+    let mut well = HashSet::new();
     steps.iter().all(|event| {
         world.happen(*event);
-        world.wrong().is_none()
+        wrong(&world, &mut well).is_none()
     })
 }
 
@@ -93,6 +135,7 @@ fn needed() -> Vec<(Rule, World)> {
         (Rule::HeartbeatSlot, after(2, 3)),
         (Rule::Follows, followed(1, 1)),
         (Rule::Successor, followed(1, 1)),
+        (Rule::NeverBack, followed(2, 1)),
         (
             Rule::Confirmed,
             followed(1, 1).after(&asleep).with_bounds(4, 7),
@@ -102,11 +145,22 @@ fn needed() -> Vec<(Rule, World)> {
 
 #[test]
 fn nothing_goes_wrong() {
-    for (faults, has_replica) in [(0, true), (1, false)] {
-        let found = search(&World::new(faults, has_replica), None);
-        let states = found.states;
-        eprintln!("{states} states with {faults} faults, replica: {has_replica}");
-        assert_eq!(found.wrong, None);
+    // A replica follows one commit, may be promoted, and either publisher may commit once more.
+    let followed = World::published(1, 1, true).after(&[Event::Load, Event::Poll]);
+    for (case, world) in [
+        (
+            "two publishers and a replica, no fault",
+            World::new(0, true),
+        ),
+        ("two publishers, one fault", World::new(1, false)),
+        (
+            "a replica may be promoted, one fault",
+            followed.with_bounds(1, 4),
+        ),
+    ] {
+        let found = search(&world, None);
+        eprintln!("{case}: {} states", found.states);
+        assert_eq!(found.wrong, None, "{case}");
     }
 }
 

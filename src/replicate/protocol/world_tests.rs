@@ -1,10 +1,11 @@
 //! The world that the search drives: two publishers and a replica, as the protocol decides for them.
 //!
-//! It has a bucket, an origin, and perhaps a copy of it, with or without the files next to the database. A step
-//! is one request, or one event. After each step that reaches a new world, the faults stop: all publishers start again,
-//! commit, and publish. Then at most one is left, and the log can be followed to its last commit. A publisher that
-//! acknowledged a commit has it still, or has ended with a refusal. The replica shows commits of one history in their
-//! order, and no entry of a freed slot; in the end it shows the last commit.
+//! It has a bucket, an origin, and perhaps a second publisher: a copy of the origin, with or without the files next to
+//! the database, or a replica that was promoted. A step is one request, or one event. After each step that reaches a new
+//! world, the faults stop: all publishers start again, commit, and publish. Then at most one is left, and the log can be
+//! followed to its last commit. A publisher that acknowledged a commit has it still, or has ended with a refusal. The
+//! replica shows commits of one history in their order, never an older one than before, and no entry of a freed slot; in
+//! the end it shows the last commit.
 
 mod end_tests;
 mod replica_tests;
@@ -113,6 +114,8 @@ pub(super) struct World {
     machines: [Machine; 2],
     /// An entry that a killed publisher had sent.
     late: Option<Entry>,
+    /// The entry of a promotion that has not been created.
+    promotion: Option<Entry>,
     commits: u8,
     numbers: u8,
     faults: u8,
@@ -138,7 +141,13 @@ pub(super) enum Event {
     /// The replica loads a state.
     Load,
     Poll,
+    /// The promotion of the replica prepares its entry.
+    Promote,
+    /// The entry is created, and the replica becomes the second publisher.
+    Promoted,
     // Faults:
+    /// The promotion is killed right after its entry was created.
+    KillPromotion,
     CopyFolder,
     LoseResponse(usize),
     Kill(usize),
@@ -173,6 +182,8 @@ impl Event {
                 | Sweep(_)
                 | Load
                 | Poll
+                | Promote
+                | Promoted
         )
     }
 }
@@ -190,6 +201,7 @@ impl World {
             freed: 0,
             machines: Default::default(),
             late: None,
+            promotion: None,
             commits: 0,
             numbers: 0,
             faults,
@@ -260,7 +272,12 @@ impl World {
     }
 
     fn each_name(&mut self, visit: &mut dyn FnMut(&mut [u8])) {
-        for entry in self.log.values_mut().chain(&mut self.late) {
+        for entry in self
+            .log
+            .values_mut()
+            .chain(&mut self.late)
+            .chain(&mut self.promotion)
+        {
             entry.each_name(visit);
         }
         for hash in self.states.values_mut() {
@@ -310,7 +327,7 @@ impl World {
     pub(super) fn events(&self) -> Vec<Event> {
         use Event::*;
         let mut events = Vec::new();
-        let has_copy = self.machines[1].name != 0;
+        let has_copy = self.machines[1].name != 0 || self.promotion.is_some();
         for (m, machine) in self
             .machines
             .iter()
@@ -380,6 +397,11 @@ impl World {
                 None if !self.states.is_empty() => events.push(Load),
                 None => {}
             }
+        }
+        if self.promotion.is_some() {
+            events.extend([Promoted, KillPromotion]);
+        } else if self.is_promotable() {
+            events.push(Promote);
         }
         if self.heartbeat.slot > 0 {
             events.push(LoseHeartbeat);
@@ -469,6 +491,9 @@ impl World {
             }
             Event::Load => self.load(),
             Event::Poll => self.poll(),
+            Event::Promote => self.prepare_promotion(),
+            Event::Promoted => self.promote(false),
+            Event::KillPromotion => self.promote(true),
         }
     }
 

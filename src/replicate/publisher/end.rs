@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::publish_error::PublishError;
+use super::publish_error::Result;
 use super::retry::Retry;
 use crate::bucket::{Bucket, ListedObject};
 use crate::model::Timestamp;
@@ -22,16 +22,16 @@ const AHEAD_S: i64 = 3600;
 /// The size of entries that may follow any state, however small, in bytes.
 const SMALL_BYTES: u64 = 1 << 20;
 
-#[derive(Clone, Debug)]
-pub(super) struct FoundLog {
+#[derive(Debug)]
+pub struct FoundLog {
     pub header: EntryHeader,
     pub hash: Hash,
     pub state: NewestState,
 }
 
 /// The newest whole state that can be read, and the size of the log since it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct NewestState {
+#[derive(Debug, Default)]
+pub struct NewestState {
     /// Its slot; 0 if there is none.
     pub slot: u64,
     /// The names of its parts.
@@ -61,10 +61,7 @@ impl FoundLog {
 ///
 /// # Errors
 /// If neither a manifest nor the last entry can be read, as with a wrong seal key, the error of the newest manifest.
-pub(super) fn read_end(
-    log: &LogReader,
-    retry: &mut Retry,
-) -> Result<Option<FoundLog>, ReplicaError> {
+pub fn read_end(log: &LogReader, retry: &mut Retry) -> Result<Option<FoundLog>, ReplicaError> {
     'tries: for _ in 0..TRIES {
         let mut newest = None;
         let mut damaged = None;
@@ -214,11 +211,7 @@ impl NewestState {
     }
 
     /// Lists the parts; returns a missing one.
-    pub fn lost_part(
-        &self,
-        bucket: &Bucket,
-        retry: &mut Retry,
-    ) -> Result<Option<String>, PublishError> {
+    pub fn lost_part(&self, bucket: &Bucket, retry: &mut Retry) -> Result<Option<String>> {
         Ok(self.lost_of(&self.list_parts(bucket, retry)?))
     }
 

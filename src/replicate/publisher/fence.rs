@@ -7,10 +7,9 @@
 
 use std::time::Instant;
 
-use super::publish_error::PublishError;
+use super::publish_error::{PublishError, Result};
 use super::{ONCE_TIMEOUT, Publisher};
-use crate::model::printable::Printable;
-use crate::model::time::now;
+use crate::model::{Printable, now};
 use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
@@ -24,7 +23,7 @@ impl Publisher {
     /// Checks an entry found in the slot of our next one. It is ours if an earlier publisher of this file sent it just
     /// before it died. Any other entry fences this publisher. So does a later one under our name: it is of a copy of
     /// the whole folder, because a late entry can only arrive before this run's first entry.
-    pub(super) fn check_next_entry(&mut self, slot: u64, bytes: &[u8]) -> Result<(), PublishError> {
+    pub(super) fn check_next_entry(&mut self, slot: u64, bytes: &[u8]) -> Result<()> {
         let name = layout::log(slot);
         let is_readable = |bytes| entry::decode(bytes).is_ok_and(|found| found.header.slot == slot);
         let again;
@@ -104,7 +103,7 @@ impl Publisher {
         view: &OriginView,
         header: &EntryHeader,
         hash: Hash,
-    ) -> Result<FoundEntry, PublishError> {
+    ) -> Result<FoundEntry> {
         let entry = LastEntry::of(header, hash);
         Ok(FoundEntry {
             entry,
@@ -121,7 +120,7 @@ impl Publisher {
     ///
     /// # Errors
     /// Those of requests, and [`PublishError::Fenced`] if a later state exists.
-    pub(super) fn observe(&mut self, observed: Observation) -> Result<Action, PublishError> {
+    pub(super) fn observe(&mut self, observed: Observation) -> Result<Action> {
         let mut action = self.known.step(observed);
         loop {
             let observed = match action {
@@ -152,7 +151,7 @@ impl Publisher {
     }
 
     /// Reads the manifests from a slot on: their slots, and the hashes of their entries.
-    fn read_states(&mut self, first: u64) -> Result<Vec<(u64, Option<Hash>)>, PublishError> {
+    fn read_states(&mut self, first: u64) -> Result<Vec<(u64, Option<Hash>)>> {
         let mut states = Vec::new();
         for slot in self
             .retry
@@ -279,7 +278,7 @@ impl Publisher {
         &mut self,
         view: &OriginView,
         end: LastEntry,
-    ) -> Result<PublishError, PublishError> {
+    ) -> Result<PublishError> {
         let missing = ReplicaError::Missing {
             slot: end.slot,
             later: end.slot,
@@ -296,7 +295,7 @@ impl Publisher {
         view: &OriginView,
         end: &EntryHeader,
         is_own: bool,
-    ) -> Result<PublishError, PublishError> {
+    ) -> Result<PublishError> {
         let own = view.head()?;
         let text = format!(
             "{} does not contain the last entry of {}: slot {} there, published by {}{} at {}, is the commit of seq {}; \
@@ -320,7 +319,7 @@ impl Publisher {
     }
 }
 
-pub(super) fn describe_takeover(header: &EntryHeader) -> String {
+pub fn describe_takeover(header: &EntryHeader) -> String {
     format!(
         "{} published slot {} at {}",
         user_part(&header.who),

@@ -2,12 +2,11 @@
 
 use std::time::Instant;
 
-use crate::model::Timestamp;
-use crate::model::time::now;
+use crate::model::{Timestamp, now};
 
 /// The times and counts of a publisher's heartbeats.
 #[derive(Debug, Default)]
-pub(super) struct HeartbeatTimes {
+pub struct HeartbeatTimes {
     /// When another publisher was last looked for.
     pub checked_at: Option<Instant>,
     /// When the last heartbeat was due.

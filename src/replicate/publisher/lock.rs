@@ -12,9 +12,9 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use crate::model::time::now;
+use crate::model::now;
 use crate::replicate::layout;
-use crate::replicate::publisher::publish_error::PublishError;
+use crate::replicate::publisher::publish_error::{PublishError, Result};
 use crate::store::file::metadata::{copy_access, resolve};
 use crate::store::file::notes::with_ending;
 
@@ -31,7 +31,7 @@ pub struct PublisherLock {
 
 impl PublisherLock {
     /// Takes the lock of a database. Symbolic links in `database` are followed.
-    pub fn take(database: &Path) -> Result<PublisherLock, PublishError> {
+    pub fn take(database: &Path) -> Result<PublisherLock> {
         let resolved = resolve(database);
         let path = with_ending(&resolved, ENDING);
         let failed = |source: io::Error| PublishError::Io {

@@ -1,8 +1,8 @@
 //! Publishing a database: the changes of its commits become the next entries of a log in a bucket.
 //!
 //! - [`start`]: the lock, the test of the store, and whether this database may continue the log. [`end`] reads its end.
-//! - [`step`] decides what the next entry is, and writes it. [`states`] writes whole states, and deletes
-//!   old objects after that.
+//! - [`step`] decides what the next entry is, and writes it. [`states`] writes whole states, and [`sweep`]
+//!   deletes old objects after that.
 //! - [`watch`]: the heartbeat, and the check for lost objects.
 //! - [`fence`]: sends the requests by which the [`protocol`](crate::replicate::protocol) decides whose the log is, and
 //!   notes what is published.
@@ -26,6 +26,7 @@ mod retry;
 mod start;
 mod states;
 mod step;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -35,7 +36,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-pub use publish_error::PublishError;
+pub use publish_error::{PublishError, Result};
 
 use self::end::NewestState;
 use self::heartbeat_times::HeartbeatTimes;
@@ -117,7 +118,7 @@ impl Publisher {
     ///
     /// # Errors
     /// [`PublishError`]. After any of them, a new start continues at the end of the log.
-    pub fn run(&mut self, on_caught_up: impl FnOnce()) -> Result<PublisherProgress, PublishError> {
+    pub fn run(&mut self, on_caught_up: impl FnOnce()) -> Result<PublisherProgress> {
         let mut on_caught_up = Some(on_caught_up);
         loop {
             let is_done = match self.round() {
@@ -144,7 +145,7 @@ impl Publisher {
     }
 
     /// Polls once; returns whether nothing is pending.
-    fn round(&mut self) -> Result<bool, PublishError> {
+    fn round(&mut self) -> Result<bool> {
         let is_done = self.publish_next()?;
         self.local.passed();
         self.heartbeat_if_due()?;

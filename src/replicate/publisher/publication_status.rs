@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::end::read_end;
-use super::publish_error::PublishError;
+use super::publish_error::Result;
 use super::retry::Retry;
-use crate::model::time::now;
-use crate::model::{DatabaseId, Head, Timestamp};
+use crate::model::{DatabaseId, Head, Timestamp, now};
 use crate::replicate::entry::EntryHeader;
 use crate::replicate::replica::{LogReader, ReplicaError};
 use crate::store::replication::PublishedNote;
@@ -18,7 +17,7 @@ const STATES: usize = 5;
 
 /// The content of a bucket, and the commits of this database that it lacks.
 #[allow(missing_docs, reason = "the names explain the other fields")]
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct PublicationStatus {
     /// The last entry of the log; `None` if nothing was published.
     pub end: Option<EntryHeader>,
@@ -59,7 +58,7 @@ pub enum Waiting {
 
 impl PublicationStatus {
     /// Reads the content of a bucket, and compares it with a database, if there is one.
-    pub fn read(database: &Path, log: &LogReader) -> Result<PublicationStatus, PublishError> {
+    pub fn read(database: &Path, log: &LogReader) -> Result<PublicationStatus> {
         // No retries: a status should return quickly.
         let retry = &mut Retry::new(Some(Instant::now()), &Arc::default());
         let found = read_end(log, retry)?;

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use crate::bucket::BucketError;
 use crate::disk::describe_at;
-use crate::model::DatabaseId;
-use crate::model::printable::Printable;
+use crate::model::{DatabaseId, Printable};
 use crate::replicate::frame::MalformedObject;
 use crate::replicate::replica::ReplicaError;
 use crate::store::StoreError;
+
+/// The result of a publisher's step.
+pub type Result<T, E = PublishError> = std::result::Result<T, E>;
 
 /// A permanent error of a publisher. The message says what to do.
 #[allow(missing_docs, reason = "the messages explain variants and fields")]

@@ -15,8 +15,8 @@ const BACKOFF: Backoff = Backoff {
     longest: Duration::from_secs(3),
 };
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum CreateOutcome {
+#[derive(Debug, PartialEq, Eq)]
+pub enum CreateOutcome {
     /// The object holds our bytes.
     Ours,
     /// The name is taken; these are the bytes of the object.
@@ -25,7 +25,7 @@ pub(super) enum CreateOutcome {
 
 /// The retry policy for bucket requests. Each thread has its own.
 #[derive(Debug)]
-pub(super) struct Retry {
+pub struct Retry {
     /// The time of the last attempt; `None` for no limit.
     pub until: Option<Instant>,
     /// Whether refused requests are retried too. A running publisher does so: once the bucket is repaired, it continues
@@ -137,24 +137,13 @@ mod tests {
         type Answers = Vec<Result<u8, BucketError>>;
         let away = || Err(BucketError::Unreachable("away".to_owned()));
         let refused = || Err(BucketError::Refused("no".to_owned()));
-        let cases: [(Answers, bool, Result<u8, BucketError>); 5] = [
-            (vec![Ok(1)], false, Ok(1)),
-            (vec![away(), away(), Ok(2)], false, Ok(2)),
-            (vec![away(), refused(), Ok(3)], false, refused()),
-            (vec![away(), refused(), Ok(4)], true, Ok(4)),
-            (
-                vec![Err(BucketError::Damaged {
-                    name: "x".to_owned(),
-                    detail: "y".to_owned(),
-                })],
-                true,
-                {
-                    Err(BucketError::Damaged {
-                        name: "x".to_owned(),
-                        detail: "y".to_owned(),
-                    })
-                },
-            ),
+        let cases: [(Answers, bool, Result<u8, BucketError>); 5] = cases![
+            vec![Ok(1)], false, Ok(1);
+            vec![away(), away(), Ok(2)], false, Ok(2);
+            vec![away(), refused(), Ok(3)], false, refused();
+            vec![away(), refused(), Ok(4)], true, Ok(4);
+            vec![Err(BucketError::Damaged { name: "x".to_owned(), detail: "y".to_owned() })], true,
+                { Err(BucketError::Damaged { name: "x".to_owned(), detail: "y".to_owned() }) };
         ];
         for (answers, retries_refusals, expected) in cases {
             let status = Arc::default();

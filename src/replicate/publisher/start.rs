@@ -28,11 +28,12 @@ use super::fence::describe_takeover;
 use super::heartbeat_times::HeartbeatTimes;
 use super::lock::PublisherLock;
 use super::progress::{FailureReporter, PublisherStatus};
-use super::publish_error::PublishError;
+use super::publish_error::{PublishError, Result};
 use super::retry::Retry;
 use super::{ONCE_TIMEOUT, POLL_EVERY, PublishSettings, Publisher};
 use crate::bucket::Bucket;
-use crate::model::{DatabaseId, Head, Timestamp};
+use crate::model::{DatabaseId, Head};
+use crate::replicate::entry::EntryHeader;
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
 use crate::replicate::protocol::{
@@ -57,7 +58,7 @@ impl Publisher {
         bucket: Arc<Bucket>,
         settings: PublishSettings,
         status: Arc<PublisherStatus>,
-    ) -> Result<Publisher, PublishError> {
+    ) -> Result<Publisher> {
         let reader = Reader::open(path)?;
         reader.refuse_replica()?;
         let lock = PublisherLock::take(path)?;
@@ -128,28 +129,12 @@ impl Publisher {
         found: Option<FoundLog>,
         note: Option<PublishedNote>,
         alive: Option<Heartbeat>,
-    ) -> Result<(), PublishError> {
-        let view = self.reader.origin()?;
-        let url = self.log.bucket().url().to_string();
-        if let Some(other) = note.as_ref().filter(|note| note.id != self.id) {
-            tracing::warn!(
-                "the file {}.published belongs to another database ({}); it is ignored",
-                self.path.display(),
-                other.id
-            );
-        }
-        if let Some(former) = note
-            .as_ref()
-            .filter(|note| note.url != url && note.id == self.id && note.fenced.is_none())
-        {
-            tracing::warn!(
-                "{} was published to {} until now: replicas of it get no further changes, and do not learn of revoked keys",
-                self.path.display(),
-                former.url
-            );
-        }
+    ) -> Result<()> {
+        let url = self.log.url();
+        self.warn_of_other_note(note.as_ref(), &url);
         let note = note.filter(|note| note.url == url && note.id == self.id);
         let alive = alive.filter(|alive| alive.id == self.id);
+        let view = self.reader.origin()?;
         let action = self.ask_to_start(&view, found.as_ref(), note.as_ref(), alive.as_ref())?;
         let found = match action {
             Action::StartOver(known) => {
@@ -158,13 +143,13 @@ impl Publisher {
             }
             _ => found,
         };
-        self.heartbeat
-            .observe(alive.map_or(Timestamp::EPOCH, |alive| alive.at));
-        self.heartbeat.observe(
-            found
-                .as_ref()
-                .map_or(Timestamp::EPOCH, |found| found.header.at),
-        );
+        let times = [
+            alive.map(|alive| alive.at),
+            found.as_ref().map(|found| found.header.at),
+        ];
+        for at in times.into_iter().flatten() {
+            self.heartbeat.observe(at);
+        }
         drop(view);
         // The last check, because it takes the most requests.
         let random = layout::new_random().map_err(StoreError::from)?;
@@ -172,47 +157,69 @@ impl Publisher {
             .run(|| self.log.bucket().probe(&layout::probe(&random)))?;
         self.mark_published()?;
         self.skip_abandoned_seqs()?;
-        let position = self.known.end.map_or_else(
-            || "from the start".to_owned(),
-            |end| format!("after slot {}", end.slot),
-        );
-        tracing::info!(
-            "publishing {} to {}, {position}",
-            self.path.display(),
-            self.log.bucket().url()
-        );
-        if !self.log.bucket().is_sealed() {
-            tracing::warn!(
-                "{} is not sealed: anybody with read access can read all records and the secret of sync tokens, and \
-                 anybody with write access can create API keys; seal it with --seal-key, or restrict access to \
-                 trusted users",
-                self.log.bucket().url()
-            );
-        }
+        self.log_start(&url);
         let Some(FoundLog { header, state, .. }) = found else {
             return self.replace_by_state();
         };
         self.state = state;
-        if action != Action::Continue {
-            return self.replace_by_state();
+        if action == Action::Continue {
+            self.continue_log(&header);
+            Ok(())
+        } else {
+            self.replace_by_state()
         }
+    }
+
+    /// Warns if the note next to the database is of another database, or of another bucket.
+    fn warn_of_other_note(&self, note: Option<&PublishedNote>, url: &str) {
+        match note {
+            Some(other) if other.id != self.id => tracing::warn!(
+                "the file {}.published belongs to another database ({}); it is ignored",
+                self.path.display(),
+                other.id
+            ),
+            Some(former) if former.url != url && former.fenced.is_none() => tracing::warn!(
+                "{} was published to {} until now: replicas of it get no further changes, and do not learn of revoked keys",
+                self.path.display(),
+                former.url
+            ),
+            _ => {}
+        }
+    }
+
+    fn log_start(&self, url: &str) {
+        let position = self.known.end.map_or_else(
+            || "from the start".to_owned(),
+            |end| format!("after slot {}", end.slot),
+        );
+        tracing::info!("publishing {} to {url}, {position}", self.path.display());
+        if !self.log.bucket().is_sealed() {
+            tracing::warn!(
+                "{url} is not sealed: anybody with read access can read all records and the secret of sync tokens, and \
+                 anybody with write access can create API keys; seal it with --seal-key, or restrict access to \
+                 trusted users"
+            );
+        }
+    }
+
+    /// Continues after the last entry, whose header is `end`.
+    fn continue_log(&mut self, end: &EntryHeader) {
         self.note_end();
         // After an upgrade, replicas of this version start from a state of its format.
-        self.state.is_unfinished |= header.schema != SCHEMA;
+        self.state.is_unfinished |= end.schema != SCHEMA;
         // A state is the next entry. By then, the file may have been replaced.
         if self.state.is_unfinished {
-            return Ok(());
+            return;
         }
         if let Some(lost) = &self.state.lost {
             tracing::error!(
                 "{}: {lost} is missing or damaged; publishing a whole state now, from which replicas can start. Find \
                  out what deletes or changes objects",
-                self.log.bucket().url()
+                self.log.url()
             );
             self.status.update(|progress| progress.lost_objects += 1);
         }
         self.note();
-        Ok(())
     }
 
     /// Asks the protocol whether and how this database continues the log.
@@ -222,7 +229,7 @@ impl Publisher {
         found: Option<&FoundLog>,
         note: Option<&PublishedNote>,
         alive: Option<&Heartbeat>,
-    ) -> Result<Action, PublishError> {
+    ) -> Result<Action> {
         let end = found
             .map(|found| self.compare(view, &found.header, found.hash))
             .transpose()?;
@@ -259,7 +266,7 @@ impl Publisher {
         refusal: Refusal,
         view: &OriginView,
         found: Option<&FoundLog>,
-    ) -> Result<PublishError, PublishError> {
+    ) -> Result<PublishError> {
         let path = self.path.clone();
         let url = self.log.bucket().url().to_string();
         Ok(match (refusal, found.map(|found| &found.header)) {
@@ -303,7 +310,7 @@ impl Publisher {
         known: u64,
         note: Option<&PublishedNote>,
         alive: Option<&Heartbeat>,
-    ) -> Result<(), PublishError> {
+    ) -> Result<()> {
         // Start after every known slot: replicas follow from there, and no known object is overwritten.
         let entry = self
             .retry
@@ -343,7 +350,7 @@ impl Publisher {
     }
 
     /// Returns the last commit after slot `slot`, if its entry or its manifest can be read.
-    fn read_last(&mut self, slot: u64) -> Result<Option<Head>, PublishError> {
+    fn read_last(&mut self, slot: u64) -> Result<Option<Head>> {
         let entry = self.retry.read(|| self.log.entry(slot));
         let manifest = self.retry.read(|| self.log.manifest(slot));
         let last = match (entry, manifest) {
@@ -361,7 +368,7 @@ impl Publisher {
     }
 
     /// Skips the seqs of dropped commits, so that their tokens stay invalid and the seqs of replicas never decrease.
-    fn skip_abandoned_seqs(&mut self) -> Result<(), PublishError> {
+    fn skip_abandoned_seqs(&mut self) -> Result<()> {
         let Some(end) = self.known.end.filter(|_| self.settings.start_over) else {
             return Ok(());
         };
@@ -378,7 +385,7 @@ impl Publisher {
     }
 
     /// Marks the database as published. This takes the lock for writing, unless it is marked already.
-    pub(super) fn mark_published(&mut self) -> Result<(), PublishError> {
+    pub(super) fn mark_published(&mut self) -> Result<()> {
         loop {
             self.reader.refresh()?;
             if let Some(id) = self.reader.origin()?.published_id()? {
@@ -399,11 +406,7 @@ impl Publisher {
     }
 }
 
-fn check_id(
-    bucket: &Bucket,
-    found: &FoundLog,
-    own: Option<DatabaseId>,
-) -> Result<(), PublishError> {
+fn check_id(bucket: &Bucket, found: &FoundLog, own: Option<DatabaseId>) -> Result<()> {
     if own == Some(found.header.id) {
         Ok(())
     } else {

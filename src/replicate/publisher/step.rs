@@ -14,10 +14,9 @@
 use std::time::Instant;
 
 use super::Publisher;
-use super::publish_error::PublishError;
+use super::publish_error::Result;
 use super::retry::CreateOutcome;
-use crate::model::time::now;
-use crate::model::{CommitInfo, Head, RowDigest};
+use crate::model::{CommitInfo, Head, RowDigest, now};
 use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
@@ -47,7 +46,7 @@ enum NextEntry {
 
 impl Publisher {
     /// Writes what is due. Returns whether nothing is pending.
-    pub(super) fn publish_next(&mut self) -> Result<bool, PublishError> {
+    pub(super) fn publish_next(&mut self) -> Result<bool> {
         match self.next_entry()? {
             NextEntry::Nothing => return Ok(true),
             NextEntry::Later => {}
@@ -64,7 +63,7 @@ impl Publisher {
         Ok(false)
     }
 
-    fn next_entry(&mut self) -> Result<NextEntry, PublishError> {
+    fn next_entry(&mut self) -> Result<NextEntry> {
         let newest = self.reader.refresh()?.commit();
         if self.seen == Some(newest) {
             if !self.is_state_due() {
@@ -128,11 +127,7 @@ impl Publisher {
         Ok(self.known.end.map(|end| end.head) == Some(view.head()?.head()))
     }
 
-    fn put_commits(
-        &mut self,
-        commits: &[CommitInfo],
-        changes: &[Vec<u8>],
-    ) -> Result<(), PublishError> {
+    fn put_commits(&mut self, commits: &[CommitInfo], changes: &[Vec<u8>]) -> Result<()> {
         let Some(last) = commits.last() else {
             return Ok(());
         };
@@ -160,7 +155,7 @@ impl Publisher {
         &mut self,
         header: &EntryHeader,
         changes: &[&[u8]],
-    ) -> Result<Option<Hash>, PublishError> {
+    ) -> Result<Option<Hash>> {
         let (bytes, hash) = entry::encode(header, changes)?;
         let made = self
             .retry

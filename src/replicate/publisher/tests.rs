@@ -82,6 +82,23 @@ impl Origin {
         self.publish_counted(log, settings).map(|(end, _)| end)
     }
 
+    fn refused(&self, log: &TestLog) -> String {
+        shown(&self.publish(log, once()).unwrap_err())
+    }
+
+    /// Publishes a further commit; returns its slot.
+    fn next(&self, log: &TestLog) -> u64 {
+        self.commit();
+        self.publish(log, once()).unwrap().slot
+    }
+
+    fn restore(&self, backup: &Origin) {
+        Restoration::prepare(&self.path(), &backup.path(), Duration::ZERO, None)
+            .unwrap()
+            .finish()
+            .unwrap();
+    }
+
     fn note(&self) -> PublishedNote {
         PublishedNote::read(&self.path()).unwrap().unwrap()
     }
@@ -91,8 +108,55 @@ impl Origin {
     }
 }
 
+/// A database that is published in slot 1 of a log.
+fn started() -> (Origin, TestLog) {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    origin.publish(&log, once()).unwrap();
+    (origin, log)
+}
+
+fn shown(error: &PublishError) -> String {
+    match error {
+        PublishError::Fenced { .. } => "fenced".to_owned(),
+        PublishError::OtherDatabase { .. } => "another database".to_owned(),
+        PublishError::Diverged { slot, is_own, .. } => format!("diverged at {slot}, own: {is_own}"),
+        PublishError::Emptied { slot, .. } => format!("emptied after {slot}"),
+        PublishError::WentBack { slot, known, .. } => format!("back to {slot} from {known}"),
+        other => format!("{other:?}"),
+    }
+}
+
+fn beat(publisher: &mut Publisher) -> Result<(), PublishError> {
+    publisher.heartbeat.make_due();
+    publisher.heartbeat_if_due()
+}
+
+/// The end of the log after a run.
+fn run(publisher: &mut Publisher) -> u64 {
+    publisher.run(|| ()).unwrap().log_end.unwrap().1.slot
+}
+
+fn put_heartbeat(log: &TestLog, alive: &Heartbeat) {
+    let bytes = alive.encode().unwrap();
+    log.bucket().put(layout::ALIVE, &bytes).unwrap();
+}
+
 fn once() -> PublishSettings {
     PublishSettings::once(Duration::ZERO, false)
+}
+
+fn states_every(state_every: Duration) -> PublishSettings {
+    PublishSettings {
+        state_every,
+        ..once()
+    }
+}
+
+fn start_over() -> PublishSettings {
+    PublishSettings {
+        start_over: true,
+        ..once()
+    }
 }
 
 /// Settings by which any entry makes a state due, and every state but two is too old.
@@ -136,8 +200,7 @@ fn six_entries(origin: &Origin) -> TestLog {
             )
             .unwrap();
     }
-    origin.commit();
-    origin.publish(&log, once()).unwrap();
+    origin.next(&log);
     assert_eq!(
         (slots(&log, layout::LOG), slots(&log, layout::STATES)),
         ((1..=6).collect(), vec![1, 3, 5])
@@ -182,8 +245,7 @@ fn a_database_is_published_to_a_second_bucket_from_the_start() {
     let origin = Origin::new();
     let (first, second) = (TestLog::new(OTHER_ID), TestLog::new(OTHER_ID));
     for slot in 1..=3 {
-        origin.commit();
-        assert_eq!(origin.publish(&first, once()).unwrap().slot, slot);
+        assert_eq!(origin.next(&first), slot);
     }
     // The note next to the database is about the first bucket.
     assert_eq!(origin.publish(&second, once()).unwrap().slot, 1);
@@ -195,8 +257,7 @@ fn a_database_is_published_to_a_second_bucket_from_the_start() {
         (origin.note().slot, origin.note().url),
         (1, second.bucket().url().to_string())
     );
-    origin.commit();
-    assert_eq!(origin.publish(&second, once()).unwrap().slot, 2);
+    assert_eq!(origin.next(&second), 2);
     let (end, entries) = origin.publish_counted(&first, once()).unwrap();
     assert_eq!((end.slot, entries), (4, 1));
     // A note that says `fenced` counts for its own bucket only.
@@ -215,14 +276,9 @@ fn a_takeover_in_a_second_bucket_is_noted_for_that_bucket() {
     let origin = Origin::new();
     origin.publish(&first, once()).unwrap();
     let copy = origin.copy();
-    copy.commit();
-    copy.publish(&second, once()).unwrap();
+    copy.next(&second);
     origin.commit();
-    let refused = origin.publish(&second, once()).unwrap_err();
-    assert!(
-        matches!(refused, PublishError::Diverged { .. }),
-        "{refused}"
-    );
+    assert_eq!(origin.refused(&second), "diverged at 1, own: false");
     let note = origin.note();
     assert_eq!(
         (note.url, note.fenced.is_some()),
@@ -260,11 +316,7 @@ fn a_second_database_is_not_published_to_the_same_bucket() {
     let log = TestLog::new(OTHER_ID);
     origin.publish(&log, once()).unwrap();
     for _ in 0..2 {
-        let refused = other.publish(&log, once()).unwrap_err();
-        assert!(
-            matches!(refused, PublishError::OtherDatabase { .. }),
-            "{refused}"
-        );
+        assert_eq!(other.refused(&log), "another database");
         // Also one that is published elsewhere.
         other.publish(&TestLog::new(OTHER_ID), once()).unwrap();
     }
@@ -297,34 +349,14 @@ fn a_log_that_lost_its_end_is_not_continued() {
         if has_heartbeat {
             log.bucket().put(layout::ALIVE, &heartbeat).unwrap();
         }
-        let refused = origin.publish(&log, once()).unwrap_err();
-        let is_expected = matches!(
-            refused,
-            PublishError::WentBack {
-                slot: 5,
-                known: 6,
-                ..
-            }
-        );
-        assert!(is_expected, "{has_note} {has_heartbeat}: {refused}");
+        let refused = origin.refused(&log);
+        assert_eq!(refused, "back to 5 from 6", "{has_note} {has_heartbeat}");
     }
     log.empty();
     note.write(&origin.path()).unwrap();
-    let refused = origin.publish(&log, once()).unwrap_err();
-    assert!(
-        matches!(refused, PublishError::Emptied { slot: 6, .. }),
-        "{refused}"
-    );
+    assert_eq!(origin.refused(&log), "emptied after 6");
     assert_eq!(slots(&log, layout::LOG), [0; 0]);
-    let end = origin
-        .publish(
-            &log,
-            PublishSettings {
-                start_over: true,
-                ..once()
-            },
-        )
-        .unwrap();
+    let end = origin.publish(&log, start_over()).unwrap();
     assert_eq!((end.slot, slots(&log, layout::STATES)), (7, vec![7]));
 }
 
@@ -333,13 +365,12 @@ fn a_running_publisher_checks_the_bucket_again_before_each_heartbeat() {
     let origin = Origin::new();
     let log = six_entries(&origin);
     let mut publisher = origin.start(&log, once()).unwrap();
-    let beat = |publisher: &mut Publisher| {
+    let beat_and_check = |publisher: &mut Publisher| {
         // Every second heartbeat checks the newest state.
         publisher.heartbeat.count = 1;
-        publisher.heartbeat.make_due();
-        publisher.heartbeat_if_due()
+        beat(publisher)
     };
-    beat(&mut publisher).unwrap();
+    beat_and_check(&mut publisher).unwrap();
     assert_eq!(publisher.state.lost, None);
     // The manifest of the newest state is gone or damaged, or the last entry is gone.
     for (name, damaged) in [
@@ -352,13 +383,13 @@ fn a_running_publisher_checks_the_bucket_again_before_each_heartbeat() {
             Some(damaged) => log.bucket().put(&name, damaged).unwrap(),
             None => log.remove(&name),
         }
-        beat(&mut publisher).unwrap();
+        beat_and_check(&mut publisher).unwrap();
         assert_eq!(publisher.state.lost.take().as_ref(), Some(&name));
         log.bucket().put(&name, &bytes).unwrap();
     }
     // Another publisher has a later entry.
     log.put(7, [9; 32], "another publisher");
-    let fenced = beat(&mut publisher).unwrap_err();
+    let fenced = beat_and_check(&mut publisher).unwrap_err();
     assert!(fenced.is_fenced(), "{fenced}");
     assert!(
         origin
@@ -371,17 +402,14 @@ fn a_running_publisher_checks_the_bucket_again_before_each_heartbeat() {
 #[test]
 fn a_heartbeat_that_is_ahead_is_overtaken() {
     for starts_again in [false, true] {
-        let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
-        origin.publish(&log, once()).unwrap();
+        let (origin, log) = started();
         let mut publisher = origin.start(&log, once()).unwrap();
         // A heartbeat of an earlier publisher, whose clock is ahead, arrives late.
         let late = Heartbeat {
             at: now().plus_s(86_400),
             ..heartbeat(&log)
         };
-        log.bucket()
-            .put(layout::ALIVE, &late.encode().unwrap())
-            .unwrap();
+        put_heartbeat(&log, &late);
         // A running publisher may overwrite it once before it reads it.
         let mut heartbeats = 2;
         if starts_again {
@@ -390,33 +418,22 @@ fn a_heartbeat_that_is_ahead_is_overtaken() {
             heartbeats = 1;
         }
         for _ in 0..heartbeats {
-            publisher.heartbeat.make_due();
-            publisher.heartbeat_if_due().unwrap();
+            beat(&mut publisher).unwrap();
         }
         let found = heartbeat(&log);
         assert!(
             found.slot == late.slot && found.at > late.at,
             "{starts_again}: {found:?}"
         );
+        // A heartbeat of a later slot fences, and is not overwritten.
+        let later = Heartbeat { slot: 3, ..found };
+        let fenced = (0..2).find_map(|_| {
+            put_heartbeat(&log, &later);
+            beat(&mut publisher).err()
+        });
+        assert!(fenced.is_some_and(|error| error.is_fenced()));
+        assert_eq!(heartbeat(&log), later);
     }
-}
-
-#[test]
-fn a_heartbeat_of_a_later_slot_fences() {
-    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
-    origin.publish(&log, once()).unwrap();
-    let mut publisher = origin.start(&log, once()).unwrap();
-    let later = Heartbeat {
-        slot: 3,
-        ..heartbeat(&log)
-    };
-    log.bucket()
-        .put(layout::ALIVE, &later.encode().unwrap())
-        .unwrap();
-    publisher.heartbeat.make_due();
-    let fenced = publisher.heartbeat_if_due().unwrap_err();
-    assert!(fenced.is_fenced(), "{fenced}");
-    assert_eq!(heartbeat(&log), later, "it is not overwritten");
 }
 
 /// New replicas could not get past the state without a manifest if commits followed it, and a later start would not
@@ -430,41 +447,17 @@ fn a_state_without_a_manifest_is_followed_by_a_state_before_commits() {
     assert_eq!(origin.publish(&log, once()).unwrap().slot, 2);
     assert_eq!(slots(&log, layout::STATES), [2]);
     origin.commit();
-    origin
-        .publish(
-            &log,
-            PublishSettings {
-                state_every: Duration::ZERO,
-                ..once()
-            },
-        )
-        .unwrap();
+    origin.publish(&log, states_every(Duration::ZERO)).unwrap();
     let last = slots(&log, layout::LOG).into_iter().max().unwrap();
     assert!(entry(&log, last).header.is_state());
     // The publisher was killed before it wrote the manifest.
     log.remove(&layout::state(last));
     origin.commit();
-    origin
-        .publish(
-            &log,
-            PublishSettings {
-                state_every: Duration::MAX,
-                ..once()
-            },
-        )
-        .unwrap();
+    origin.publish(&log, states_every(Duration::MAX)).unwrap();
     assert!(entry(&log, last + 1).header.is_state());
     assert!(slots(&log, layout::STATES).contains(&(last + 1)));
     // A running publisher that fails to write the manifest does the same.
-    let mut publisher = origin
-        .start(
-            &log,
-            PublishSettings {
-                state_every: Duration::MAX,
-                ..once()
-            },
-        )
-        .unwrap();
+    let mut publisher = origin.start(&log, states_every(Duration::MAX)).unwrap();
     publisher.state.is_unfinished = true;
     origin.commit();
     publisher.publish_next().unwrap();
@@ -489,8 +482,7 @@ fn a_state_is_dropped_if_an_entry_of_an_earlier_run_arrives_while_its_parts_are_
     for (state_every, late, expected) in
         [(Duration::MAX, 2, vec![1]), (Duration::ZERO, 3, vec![1, 4])]
     {
-        let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
-        origin.publish(&log, once()).unwrap();
+        let (origin, log) = started();
         origin.commit();
         let mut publisher = origin
             .start(
@@ -529,37 +521,30 @@ fn a_state_is_dropped_if_an_entry_of_an_earlier_run_arrives_while_its_parts_are_
 
 #[test]
 fn of_two_copies_with_the_same_publisher_name_one_is_fenced() {
-    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
-    origin.publish(&log, once()).unwrap();
+    let (origin, log) = started();
     origin.commit();
     // A copy of the whole folder.
     let copy = origin.copy();
     let [from, to] =
         [&origin, &copy].map(|origin| origin.folder.path().join("origin.redb.publisher"));
     fs::copy(from, to).unwrap();
-    let settings = PublishSettings {
-        state_every: Duration::ZERO,
-        ..once()
-    };
+    let settings = states_every(Duration::ZERO);
     let mut second = copy.start(&log, settings.clone()).unwrap();
     let mut first = origin.start(&log, settings).unwrap();
     first.run(|| ()).unwrap();
     // To the second one, these look like late entries of its own earlier run.
     for _ in 2..=3 {
-        second.heartbeat.make_due();
-        second.heartbeat_if_due().unwrap();
+        beat(&mut second).unwrap();
     }
     second.run(|| ()).unwrap();
-    first.heartbeat.make_due();
-    let fenced = first.heartbeat_if_due().unwrap_err();
+    let fenced = beat(&mut first).unwrap_err();
     assert!(fenced.is_fenced(), "{fenced}");
     assert_eq!(slots(&log, layout::STATES), [1, 3, 4]);
 }
 
 #[test]
 fn an_entry_in_a_gap_of_the_log_is_taken_back_and_a_state_follows() {
-    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
-    origin.publish(&log, once()).unwrap();
+    let (origin, log) = started();
     let copy = origin.copy();
     let mut second = copy.start(&log, once()).unwrap();
     let mut first = origin.start(&log, once()).unwrap();
@@ -571,21 +556,18 @@ fn an_entry_in_a_gap_of_the_log_is_taken_back_and_a_state_follows() {
     copy.commit();
     // The slot is free, and the entry before it is the same.
     second.publish_next().unwrap();
-    second.heartbeat.make_due();
-    let fenced = second.heartbeat_if_due().unwrap_err();
+    let fenced = beat(&mut second).unwrap_err();
     assert!(fenced.is_fenced(), "{fenced}");
     assert_eq!(slots(&log, layout::LOG), [1, 3, 4]);
     first.heartbeat.count = 29;
-    first.heartbeat.make_due();
-    first.heartbeat_if_due().unwrap();
+    beat(&mut first).unwrap();
     first.run(|| ()).unwrap();
     assert_eq!(slots(&log, layout::STATES), [1, 5]);
 }
 
 #[test]
 fn a_published_database_is_published_on_while_a_command_writes_to_it() {
-    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
-    origin.publish(&log, once()).unwrap();
+    let (origin, log) = started();
     origin.commit();
     let _writer = Writer::open(&origin.path(), Duration::ZERO).unwrap();
     assert_eq!(origin.publish(&log, once()).unwrap().slot, 2);
@@ -593,8 +575,7 @@ fn a_published_database_is_published_on_while_a_command_writes_to_it() {
 
 #[test]
 fn heartbeats_continue_while_a_state_is_written() {
-    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
-    origin.publish(&log, once()).unwrap();
+    let (origin, log) = started();
     let mut publisher = origin
         .start(
             &log,
@@ -615,8 +596,7 @@ fn heartbeats_continue_while_a_state_is_written() {
 
 #[test]
 fn a_response_that_is_not_the_next_entry_is_requested_again() {
-    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
-    origin.publish(&log, once()).unwrap();
+    let (origin, log) = started();
     let mut publisher = origin.start(&log, once()).unwrap();
     let object = |name: &str| log.bucket().get(name).unwrap().unwrap().bytes;
     let responses = [
@@ -643,8 +623,7 @@ fn lost_entries_and_parts_are_found_by_lists() {
     for lost in [None, Some(layout::log(5)), Some(layout::log(6))] {
         let origin = Origin::new();
         let log = six_entries(&origin);
-        origin.commit();
-        origin.publish(&log, once()).unwrap();
+        origin.next(&log);
         let mut publisher = origin.start(&log, once()).unwrap();
         let parts = log.bucket().list(layout::PARTS, None).unwrap();
         let of_newest = parts
@@ -657,8 +636,7 @@ fn lost_entries_and_parts_are_found_by_lists() {
         publisher.heartbeat.count = 0;
         for (count, expected) in [(28, None), (29, Some(&lost))] {
             publisher.heartbeat.count = count;
-            publisher.heartbeat.make_due();
-            publisher.heartbeat_if_due().unwrap();
+            beat(&mut publisher).unwrap();
             assert_eq!(
                 publisher.state.lost.as_ref(),
                 expected,
@@ -671,10 +649,8 @@ fn lost_entries_and_parts_are_found_by_lists() {
 /// Replicas of this version start from a state of its format, so one follows what an older version published.
 #[test]
 fn a_state_follows_an_end_of_an_older_format() {
-    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
-    origin.publish(&log, once()).unwrap();
-    origin.commit();
-    origin.publish(&log, once()).unwrap();
+    let (origin, log) = started();
+    origin.next(&log);
     for (schema, expected) in [(SCHEMA, 0), (SCHEMA - 1, 1)] {
         let LogEntry {
             header, changes, ..
@@ -694,12 +670,10 @@ fn a_state_follows_an_end_of_an_older_format() {
 
 #[test]
 fn starting_over_skips_the_seqs_that_only_the_heartbeat_names() {
-    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
-    origin.publish(&log, once()).unwrap();
+    let (origin, log) = started();
     let older = origin.copy();
     for slot in 2..=4 {
-        origin.commit();
-        assert_eq!(origin.publish(&log, once()).unwrap().slot, slot);
+        assert_eq!(origin.next(&log), slot);
     }
     for slot in 2..=4 {
         log.remove(&layout::log(slot));
@@ -709,43 +683,21 @@ fn starting_over_skips_the_seqs_that_only_the_heartbeat_names() {
         older.seq() + 3 <= lost_seq,
         "replicas have commits that this copy lacks"
     );
-    let refused = older.publish(&log, once()).unwrap_err();
-    assert!(
-        matches!(
-            refused,
-            PublishError::WentBack {
-                slot: 1,
-                known: 4,
-                ..
-            }
-        ),
-        "{refused}"
-    );
-    let end = older
-        .publish(
-            &log,
-            PublishSettings {
-                start_over: true,
-                ..once()
-            },
-        )
-        .unwrap();
+    assert_eq!(older.refused(&log), "back to 1 from 4");
+    let end = older.publish(&log, start_over()).unwrap();
     assert_eq!(end.slot, 5);
     assert!(end.head.seq > lost_seq, "{end:?} after seq {lost_seq}");
 }
 
 /// A database that published slot 2, and a log in which slot 2 is a copy's.
 fn overtaken() -> (Origin, TestLog) {
-    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
-    origin.publish(&log, once()).unwrap();
+    let (origin, log) = started();
     let copy = origin.copy();
-    origin.commit();
-    origin.publish(&log, once()).unwrap();
+    origin.next(&log);
     for lost in [&layout::log(2), layout::ALIVE] {
         log.remove(lost);
     }
-    copy.commit();
-    assert_eq!(copy.publish(&log, once()).unwrap().slot, 2);
+    assert_eq!(copy.next(&log), 2);
     (origin, log)
 }
 
@@ -753,34 +705,45 @@ fn overtaken() -> (Origin, TestLog) {
 fn another_entry_in_the_last_slot_of_the_note_fences() {
     let (origin, log) = overtaken();
     let refused = origin.publish(&log, once()).unwrap_err();
-    assert_eq!(refused.exit_code(), 4, "{refused}");
-    assert!(
-        origin
-            .note()
-            .fenced
-            .is_some_and(|by| by.contains("published slot 2 at "))
+    assert_eq!(
+        (shown(&refused).as_str(), refused.exit_code()),
+        ("fenced", 4)
     );
+    let by = origin.note().fenced.unwrap();
+    assert!(by.contains("published slot 2 at "), "{by}");
     let writer = Writer::open(&origin.path(), Duration::ZERO).unwrap();
     let refused = writer.begin().err();
     assert!(
         matches!(refused, Some(StoreError::Fenced { .. })),
         "commands write no more: {refused:?}"
     );
+    drop(writer);
+    // The note keeps the time when another publisher was first noticed.
+    let fenced_at = Some(now().plus_s(-3600));
+    let earlier = PublishedNote {
+        fenced_at,
+        ..origin.note()
+    };
+    earlier.write(&origin.path()).unwrap();
+    assert_eq!(origin.refused(&log), "fenced");
+    assert_eq!(origin.note().fenced_at, fenced_at);
 }
 
+/// A request of a killed run arrives late. To a copy of the database, the same entry is another publisher's.
 #[test]
-fn the_note_keeps_the_time_when_another_publisher_was_first_noticed() {
-    let (origin, log) = overtaken();
-    assert!(origin.publish(&log, once()).unwrap_err().is_fenced());
-    let noticed_at = now().plus_s(-3600);
-    PublishedNote {
-        fenced_at: Some(noticed_at),
-        ..origin.note()
+fn a_late_entry_is_continued_by_its_own_file_only() {
+    let (origin, log) = started();
+    let first = entry(&log, 1);
+    origin.next(&log);
+    for (starting, expected) in [
+        (&origin, Ok(())),
+        (&origin.copy(), Err("fenced".to_owned())),
+    ] {
+        let mut publisher = starting.start(&log, once()).unwrap();
+        publisher.known = Knowledge::after(LastEntry::of(&first.header, first.hash));
+        let done = publisher.publish_next().map_err(|error| shown(&error));
+        assert_eq!(done.map(drop), expected);
     }
-    .write(&origin.path())
-    .unwrap();
-    assert!(origin.publish(&log, once()).unwrap_err().is_fenced());
-    assert_eq!(origin.note().fenced_at, Some(noticed_at));
 }
 
 #[test]
@@ -788,33 +751,16 @@ fn a_file_that_is_replaced_while_it_is_published_needs_a_restore_after_the_last_
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
     let backup = origin.copy();
     origin.publish(&log, once()).unwrap();
-    Restoration::prepare(&origin.path(), &backup.path(), Duration::ZERO, None)
-        .unwrap()
-        .finish()
-        .unwrap();
+    origin.restore(&backup);
     let mut publisher = origin.start(&log, once()).unwrap();
-    assert_eq!(
-        publisher.run(|| ()).unwrap().log_end.unwrap().1.slot,
-        2,
-        "the restored state"
-    );
+    assert_eq!(run(&mut publisher), 2, "the restored state");
     let older = origin.copy();
     origin.commit();
-    assert_eq!(publisher.run(|| ()).unwrap().log_end.unwrap().1.slot, 3);
+    assert_eq!(run(&mut publisher), 3);
     // The copy contains the restore, but not the commit in slot 3.
     fs::rename(older.path(), origin.path()).unwrap();
     let refused = publisher.run(|| ()).unwrap_err();
-    assert!(
-        matches!(
-            &refused,
-            PublishError::Diverged {
-                slot: 3,
-                is_own: true,
-                ..
-            }
-        ),
-        "{refused}"
-    );
+    assert_eq!(shown(&refused), "diverged at 3, own: true");
     assert_eq!(slots(&log, layout::LOG), [1, 2, 3]);
 }
 
@@ -824,45 +770,27 @@ fn an_origin_that_was_restored_twice_does_not_take_the_log_back_from_another_pub
     let backup = origin.copy();
     // The second restore replaces commits with higher seqs than those of the other publisher.
     for _ in 0..2 {
-        Restoration::prepare(&origin.path(), &backup.path(), Duration::ZERO, None)
-            .unwrap()
-            .finish()
-            .unwrap();
+        origin.restore(&backup);
     }
-    let refused = origin.publish(&log, once()).unwrap_err();
-    assert!(refused.is_fenced(), "{refused}");
+    assert_eq!(origin.refused(&log), "fenced");
 }
 
 #[test]
 fn the_note_shows_that_the_last_entry_is_of_this_file() {
-    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
-    origin.publish(&log, once()).unwrap();
+    let (origin, log) = started();
     let older = origin.copy();
-    origin.commit();
-    origin.publish(&log, once()).unwrap();
+    origin.next(&log);
     // The file goes back, and the random name of its publisher is lost. The note is left.
     fs::rename(older.path(), origin.path()).unwrap();
     fs::remove_file(origin.folder.path().join("origin.redb.publisher")).unwrap();
-    let refused = origin.publish(&log, once()).unwrap_err();
-    assert!(
-        matches!(
-            &refused,
-            PublishError::Diverged {
-                slot: 2,
-                is_own: true,
-                ..
-            }
-        ),
-        "{refused}"
-    );
+    assert_eq!(origin.refused(&log), "diverged at 2, own: true");
     assert_eq!(origin.note().fenced, None);
 }
 
 #[test]
 fn after_a_start_the_age_of_the_newest_state_counts() {
     for (age_s, expected) in [(0, vec![1]), (7200, vec![1, 3])] {
-        let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
-        origin.publish(&log, once()).unwrap();
+        let (origin, log) = started();
         let name = layout::state(1);
         let manifest = Manifest::decode(&log.bucket().get(&name).unwrap().unwrap().bytes).unwrap();
         let dated = Manifest {
@@ -871,16 +799,9 @@ fn after_a_start_the_age_of_the_newest_state_counts() {
         };
         log.bucket().put(&name, &dated.encode().unwrap()).unwrap();
         // The last entry is young.
-        origin.commit();
-        origin.publish(&log, once()).unwrap();
+        origin.next(&log);
         origin
-            .publish(
-                &log,
-                PublishSettings {
-                    state_every: Duration::from_secs(3600),
-                    ..once()
-                },
-            )
+            .publish(&log, states_every(Duration::from_secs(3600)))
             .unwrap();
         assert_eq!(
             slots(&log, layout::STATES),
@@ -892,8 +813,7 @@ fn after_a_start_the_age_of_the_newest_state_counts() {
 
 #[test]
 fn the_entries_before_a_state_make_no_further_state_due() {
-    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
-    origin.publish(&log, once()).unwrap();
+    let (origin, log) = started();
     let mut publisher = origin.start(&log, once()).unwrap();
     // The counter has this value after entries of 2 MiB.
     publisher.state.bytes_since = 2 << 20;
@@ -911,14 +831,12 @@ fn a_lost_state_is_written_again_although_a_commit_waits() {
     for end in [1, 2] {
         let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
         for _ in 1..=end {
-            origin.commit();
-            origin.publish(&log, once()).unwrap();
+            origin.next(&log);
         }
         for part in log.bucket().list(layout::PARTS, None).unwrap() {
             log.remove(&part.name);
         }
-        origin.commit();
-        assert_eq!(origin.publish(&log, once()).unwrap().slot, end + 2);
+        assert_eq!(origin.next(&log), end + 2);
         assert!(!entry(&log, end + 1).header.is_state(), "the commit");
         assert_eq!(slots(&log, layout::STATES), [1, end + 2]);
     }
@@ -930,8 +848,7 @@ fn a_damaged_state_is_followed_by_another() {
     for end in [1, 2] {
         let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
         for _ in 1..=end {
-            origin.commit();
-            origin.publish(&log, once()).unwrap();
+            origin.next(&log);
         }
         log.bucket().put(&layout::state(1), b"rotten").unwrap();
         assert_eq!(origin.publish(&log, once()).unwrap().slot, end + 1);
@@ -943,8 +860,7 @@ fn a_damaged_state_is_followed_by_another() {
 
 #[test]
 fn the_heartbeat_names_a_commit_that_waits() {
-    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
-    origin.publish(&log, once()).unwrap();
+    let (origin, log) = started();
     let every = Duration::from_secs(3600);
     let settings = PublishSettings {
         once: false,
@@ -977,7 +893,7 @@ fn a_note_that_could_not_be_written_is_written_later() {
     let path = origin.folder.path().join("origin.redb.published");
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
-    assert_eq!(publisher.run(|| ()).unwrap().log_end.unwrap().1.slot, 2);
+    assert_eq!(run(&mut publisher), 2);
     assert!(path.is_dir());
     fs::remove_dir(&path).unwrap();
     publisher.run(|| ()).unwrap();
@@ -986,8 +902,7 @@ fn a_note_that_could_not_be_written_is_written_later() {
 
 #[test]
 fn publishing_is_behind_since_the_first_commit_that_waits() {
-    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
-    origin.publish(&log, once()).unwrap();
+    let (origin, log) = started();
     let first = now().plus_s(60);
     for minute in 0..3 {
         origin.commit_at(first.plus_s(60 * minute));
@@ -1011,12 +926,8 @@ fn after_a_restore_a_whole_state_is_pending() {
     };
     origin.publish(&log, once()).unwrap();
     let backup = origin.copy();
-    origin.commit();
-    origin.publish(&log, once()).unwrap();
-    Restoration::prepare(&origin.path(), &backup.path(), Duration::ZERO, None)
-        .unwrap()
-        .finish()
-        .unwrap();
+    origin.next(&log);
+    origin.restore(&backup);
     assert_eq!(
         (waiting(&origin), waiting(&backup)),
         (Waiting::State, Waiting::Elsewhere)

@@ -13,7 +13,7 @@
 use std::time::{Duration, Instant};
 
 use super::Publisher;
-use super::publish_error::PublishError;
+use super::publish_error::Result;
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
 use crate::replicate::protocol::{Action, LastEntry, Observation};
@@ -24,13 +24,13 @@ use crate::replicate::replica::ReplicaError;
 const LIST_EVERY: u32 = 30;
 
 /// Whether `every` has passed since `at`.
-pub(super) fn is_due(at: Option<Instant>, every: Duration) -> bool {
+pub fn is_due(at: Option<Instant>, every: Duration) -> bool {
     at.is_none_or(|at| at.elapsed() >= every)
 }
 
 impl Publisher {
     /// Writes the heartbeat if it is due, and looks for another publisher.
-    pub(super) fn heartbeat_if_due(&mut self) -> Result<(), PublishError> {
+    pub(super) fn heartbeat_if_due(&mut self) -> Result<()> {
         let Some(end) = self.known.end else {
             return Ok(());
         };
@@ -57,7 +57,7 @@ impl Publisher {
 
     /// Reads the heartbeat. If it names a later slot, another publisher wrote it. If its time is ahead of this clock, the
     /// next heartbeat gets a later time. A replaced publisher may have written it late.
-    fn overtake_heartbeat(&mut self) -> Result<(), PublishError> {
+    fn overtake_heartbeat(&mut self) -> Result<()> {
         match self.retry.read(|| self.log.heartbeat()) {
             Ok(Some(alive)) if alive.id == self.id => {
                 self.observe(Observation::Heartbeat(alive.slot))?;
@@ -70,7 +70,7 @@ impl Publisher {
     }
 
     /// Writes the heartbeat at the end of a single round, unless it names the last entry already.
-    pub(super) fn end_with_heartbeat(&mut self) -> Result<(), PublishError> {
+    pub(super) fn end_with_heartbeat(&mut self) -> Result<()> {
         if self.heartbeat.slot != self.known.end.map(|end| end.slot) {
             self.heartbeat.make_due();
             self.heartbeat_if_due()?;
@@ -80,7 +80,7 @@ impl Publisher {
 
     /// Writes the heartbeat. Before each further attempt it looks for another publisher, whose heartbeat this one would
     /// replace.
-    fn write_heartbeat(&mut self, end: LastEntry) -> Result<(), PublishError> {
+    fn write_heartbeat(&mut self, end: LastEntry) -> Result<()> {
         let seq = self.reader.refresh()?.commit().seq.max(end.head.seq);
         let at = self.heartbeat.next_at();
         let who = user_part(&self.who).to_owned();
@@ -111,7 +111,7 @@ impl Publisher {
 
     /// Checks that the newest state can be read, because replicas start from it. From time to time also checks its
     /// parts, its entry and the entries after it.
-    fn check_for_loss(&mut self, end: LastEntry) -> Result<(), PublishError> {
+    fn check_for_loss(&mut self, end: LastEntry) -> Result<()> {
         let state = &self.state;
         if state.lost.is_some() {
             return Ok(());

@@ -3,16 +3,16 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use super::ReplicaError;
 use super::load::{LoadedState, StateLoader};
 use super::log::{LogReader, check_next};
+use super::{ReplicaError, Result};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
 use crate::store::file::replace::BackupReport;
 
 /// The result of an audit.
 #[allow(missing_docs, reason = "the names explain the other fields")]
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Audit {
     /// The slots of the states, oldest first.
     pub states: Vec<u64>,
@@ -31,7 +31,7 @@ pub struct Audit {
 ///
 /// # Errors
 /// The first problem that was found.
-pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, ReplicaError> {
+pub fn audit(log: &LogReader, path: &Path) -> Result<Audit> {
     let mut states = log.needed_state_slots()?;
     states.reverse();
     let load = StateLoader::new(log, path, &|| true);
@@ -86,11 +86,7 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, ReplicaError> {
 
 /// Returns the next entry. If it is missing, or its state is needed and missing, returns the first later entry that has
 /// a state. `None` at the end of the log, which is not before the last of `states`.
-fn next_entry(
-    log: &LogReader,
-    loaded: &LoadedState,
-    states: &[u64],
-) -> Result<Option<LogEntry>, ReplicaError> {
+fn next_entry(log: &LogReader, loaded: &LoadedState, states: &[u64]) -> Result<Option<LogEntry>> {
     let here = &loaded.mark;
     let slot = here.slot + 1;
     let has_state =

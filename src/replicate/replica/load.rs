@@ -8,8 +8,8 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use super::ReplicaError;
 use super::log::{LogReader, check_next, check_schema};
+use super::{ReplicaError, Result};
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
@@ -88,7 +88,7 @@ impl<'a> StateLoader<'a> {
     ///
     /// # Errors
     /// If no state is valid, the error of the newest one.
-    pub fn newest(&self) -> Result<LoadedState, ReplicaError> {
+    pub fn newest(&self) -> Result<LoadedState> {
         let slots = self.log.needed_state_slots()?;
         // The log does not end before its newest state.
         let newest = slots.first().copied().unwrap_or_default();
@@ -122,7 +122,7 @@ impl<'a> StateLoader<'a> {
     }
 
     /// Reads the manifest of the state after a slot, which must be of the required database.
-    fn state_after(&self, slot: u64) -> Result<Option<Manifest>, ReplicaError> {
+    fn state_after(&self, slot: u64) -> Result<Option<Manifest>> {
         let found = self.log.manifest(slot)?;
         match (self.id, &found) {
             (Some(expected), Some(state)) if state.id != expected => {
@@ -139,11 +139,7 @@ impl<'a> StateLoader<'a> {
     ///
     /// # Errors
     /// [`ReplicaError::TooEarly`] if the state is later than [`StateLoader::until`].
-    fn load_with_entries(
-        &self,
-        mut state: Manifest,
-        at_least: u64,
-    ) -> Result<LoadedState, ReplicaError> {
+    fn load_with_entries(&self, mut state: Manifest, at_least: u64) -> Result<LoadedState> {
         let mut before = None;
         loop {
             tracing::info!(
@@ -186,7 +182,7 @@ impl<'a> StateLoader<'a> {
         before: LoadedState,
         next: &LoadedState,
         until: Timestamp,
-    ) -> Result<LoadedState, ReplicaError> {
+    ) -> Result<LoadedState> {
         let base = before.draft.replica.head()?;
         let after = next.draft.replica.head()?.time;
         match next.draft.may_skip_commit(base, until)? {
@@ -201,11 +197,7 @@ impl<'a> StateLoader<'a> {
 
     /// Returns what was loaded before an error of the log, if its last commit is of the requested time. Otherwise notes
     /// that time, and returns the error.
-    fn before_error(
-        &self,
-        loaded: LoadedState,
-        error: ReplicaError,
-    ) -> Result<LoadedState, ReplicaError> {
+    fn before_error(&self, loaded: LoadedState, error: ReplicaError) -> Result<LoadedState> {
         if error.is_of_log() {
             let reached = Some(loaded.draft.replica.head()?.time);
             if self.until == reached {
@@ -217,7 +209,7 @@ impl<'a> StateLoader<'a> {
     }
 
     /// Asks whether the log ends after a state.
-    fn confirm_end(&self, loaded: &LoadedState) -> Result<bool, ReplicaError> {
+    fn confirm_end(&self, loaded: &LoadedState) -> Result<bool> {
         match self.log.ends_after(&loaded.mark, loaded.head.seq) {
             Err(ReplicaError::Unconfirmed(..)) if !self.must_confirm => Ok(true),
             is_end => is_end,
@@ -225,7 +217,7 @@ impl<'a> StateLoader<'a> {
     }
 
     /// Loads a state without the entries after it.
-    pub(super) fn load(&self, state: Manifest) -> Result<LoadedState, ReplicaError> {
+    pub(super) fn load(&self, state: Manifest) -> Result<LoadedState> {
         check_schema(state.schema)?;
         let mut draft = ReplicaDraft::create_for(self.path)?;
         self.log.parts(&state.parts, &mut |part, changes| {
@@ -255,11 +247,7 @@ impl<'a> StateLoader<'a> {
         Ok(LoadedState { draft, mark, head })
     }
 
-    fn catch_up(
-        &self,
-        loaded: &mut LoadedState,
-        at_least: u64,
-    ) -> Result<StopReason, ReplicaError> {
+    fn catch_up(&self, loaded: &mut LoadedState, at_least: u64) -> Result<StopReason> {
         loop {
             if !(self.keep_going)() {
                 return Err(ReplicaError::Stopped);
@@ -295,7 +283,7 @@ impl<'a> StateLoader<'a> {
         loaded: &mut LoadedState,
         entry: &LogEntry,
         next: ReplicaMark,
-    ) -> Result<bool, ReplicaError> {
+    ) -> Result<bool> {
         let mut commits = commits_of(entry);
         let in_time = |at: Timestamp| self.until.is_none_or(|until| at <= until);
         commits.truncate(

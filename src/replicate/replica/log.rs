@@ -31,7 +31,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::ReplicaError;
+use super::{ReplicaError, Result};
 use crate::bucket::{Bucket, ListedObject};
 use crate::model::{DatabaseId, Head};
 use crate::replicate::entry::{self, EntryHeader, LogEntry};
@@ -51,19 +51,16 @@ const STATE_PAUSE: Duration = Duration::from_millis(50);
 const MAX_UNREADABLE: usize = 50;
 
 /// A callback for the encoded changes of a part.
-pub type TakePart<'a> = &'a mut dyn FnMut(&PartRef, Vec<u8>) -> Result<(), ReplicaError>;
+pub type TakePart<'a> = &'a mut dyn FnMut(&PartRef, Vec<u8>) -> Result<()>;
 
 /// A reader of the log in a bucket.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct LogReader {
     bucket: Arc<Bucket>,
 }
 
 /// Returns the mark after `entry`, which was read from the next slot. Fails unless it continues the log from `mark`.
-pub(super) fn check_next(
-    mark: &ReplicaMark,
-    entry: &LogEntry,
-) -> Result<ReplicaMark, ReplicaError> {
+pub(super) fn check_next(mark: &ReplicaMark, entry: &LogEntry) -> Result<ReplicaMark> {
     let slot = mark.slot + 1;
     let name = layout::log(slot);
     entry
@@ -85,7 +82,7 @@ pub(super) fn check_next(
 }
 
 /// Fails unless an object has the format of this program.
-pub(super) fn check_schema(found: u32) -> Result<(), ReplicaError> {
+pub(super) fn check_schema(found: u32) -> Result<()> {
     match found.cmp(&SCHEMA) {
         Ordering::Less => Err(ReplicaError::OlderSchema {
             found,
@@ -118,7 +115,7 @@ impl LogReader {
     }
 
     /// Reads the entry in a slot; `None` if the slot is empty.
-    pub fn entry(&self, slot: u64) -> Result<Option<LogEntry>, ReplicaError> {
+    pub fn entry(&self, slot: u64) -> Result<Option<LogEntry>> {
         let name = layout::log(slot);
         let Some(object) = self.bucket.get(&name)? else {
             return Ok(None);
@@ -132,7 +129,7 @@ impl LogReader {
     }
 
     /// Lists the manifests of all states, by ascending slot.
-    pub fn states(&self) -> Result<Vec<(u64, ListedObject)>, ReplicaError> {
+    pub fn states(&self) -> Result<Vec<(u64, ListedObject)>> {
         let listed = self.bucket.list(layout::STATES, None)?;
         Ok(listed
             .into_iter()
@@ -141,7 +138,7 @@ impl LogReader {
     }
 
     /// Lists the slots of all states, newest first.
-    pub fn state_slots(&self) -> Result<Vec<u64>, ReplicaError> {
+    pub fn state_slots(&self) -> Result<Vec<u64>> {
         Ok(self
             .states()?
             .into_iter()
@@ -154,7 +151,7 @@ impl LogReader {
     ///
     /// # Errors
     /// [`ReplicaError::Nothing`] if there are no entries either.
-    pub(super) fn needed_state_slots(&self) -> Result<Vec<u64>, ReplicaError> {
+    pub(super) fn needed_state_slots(&self) -> Result<Vec<u64>> {
         let slots = self.state_slots()?;
         if !slots.is_empty() {
             return Ok(slots);
@@ -171,7 +168,7 @@ impl LogReader {
     }
 
     /// Reads the manifest of the state after a slot; `None` if it was deleted.
-    pub fn manifest(&self, slot: u64) -> Result<Option<Manifest>, ReplicaError> {
+    pub fn manifest(&self, slot: u64) -> Result<Option<Manifest>> {
         let name = layout::state(slot);
         let Some(object) = self.bucket.get(&name)? else {
             return Ok(None);
@@ -188,7 +185,7 @@ impl LogReader {
     ///
     /// # Errors
     /// [`ReplicaError::Object`] if it is missing, or is not that of the entry.
-    pub fn state_of(&self, entry: &LogEntry) -> Result<Manifest, ReplicaError> {
+    pub fn state_of(&self, entry: &LogEntry) -> Result<Manifest> {
         let EntryHeader {
             id,
             slot,
@@ -225,7 +222,7 @@ impl LogReader {
     }
 
     /// Reads the heartbeat; `None` if there is none.
-    pub fn heartbeat(&self) -> Result<Option<Heartbeat>, ReplicaError> {
+    pub fn heartbeat(&self) -> Result<Option<Heartbeat>> {
         let Some(object) = self.bucket.get(layout::ALIVE)? else {
             return Ok(None);
         };
@@ -238,7 +235,7 @@ impl LogReader {
     ///
     /// # Errors
     /// [`ReplicaError::Unconfirmed`] if there is no valid heartbeat of this database.
-    pub(super) fn heartbeat_for(&self, position: &ReplicaMark) -> Result<Heartbeat, ReplicaError> {
+    pub(super) fn heartbeat_for(&self, position: &ReplicaMark) -> Result<Heartbeat> {
         let found = match self.heartbeat() {
             Ok(None) => Err("the publisher's heartbeat (`alive`) is not in the bucket".to_owned()),
             Ok(Some(alive)) if alive.id == position.id => Ok(alive),
@@ -253,7 +250,7 @@ impl LogReader {
     }
 
     /// Lists the entries after a slot, ascending: slot, and bytes in the store. From the first one on without a slot.
-    pub fn entries_after(&self, slot: Option<u64>) -> Result<Vec<(u64, u64)>, ReplicaError> {
+    pub fn entries_after(&self, slot: Option<u64>) -> Result<Vec<(u64, u64)>> {
         let listed = self
             .bucket
             .list(layout::LOG, slot.map(layout::log).as_deref())?;
@@ -263,7 +260,7 @@ impl LogReader {
             .collect())
     }
 
-    pub(super) fn slots_after(&self, slot: u64) -> Result<Vec<u64>, ReplicaError> {
+    pub(super) fn slots_after(&self, slot: u64) -> Result<Vec<u64>> {
         Ok(self
             .entries_after(Some(slot))?
             .into_iter()
@@ -275,7 +272,7 @@ impl LogReader {
     ///
     /// # Errors
     /// [`ReplicaError::Missing`] for the first missing one.
-    pub fn check_path_to(&self, end: u64) -> Result<(), ReplicaError> {
+    pub fn check_path_to(&self, end: u64) -> Result<()> {
         let first = self
             .state_slots()?
             .into_iter()
@@ -294,7 +291,7 @@ impl LogReader {
     ///
     /// # Errors
     /// [`ReplicaError::Missing`], [`ReplicaError::Unconfirmed`] and the errors of [`LogReader::confirms_end`].
-    pub fn ends_after(&self, position: &ReplicaMark, seq: u64) -> Result<bool, ReplicaError> {
+    pub fn ends_after(&self, position: &ReplicaMark, seq: u64) -> Result<bool> {
         Ok(!self.lists_next(position.slot)?
             && self.confirms_end(position, seq, &self.heartbeat_for(position)?)?)
     }
@@ -303,7 +300,7 @@ impl LogReader {
     ///
     /// # Errors
     /// [`ReplicaError::Missing`] if only later entries are listed.
-    pub(super) fn lists_next(&self, slot: u64) -> Result<bool, ReplicaError> {
+    pub(super) fn lists_next(&self, slot: u64) -> Result<bool> {
         let next = slot + 1;
         match self.slots_after(slot)?.first().copied() {
             None => Ok(false),
@@ -329,7 +326,7 @@ impl LogReader {
         position: &ReplicaMark,
         seq: u64,
         alive: &Heartbeat,
-    ) -> Result<bool, ReplicaError> {
+    ) -> Result<bool> {
         let last_entry = |slot, hash, seq| LastEntry {
             slot,
             hash,
@@ -383,7 +380,7 @@ impl LogReader {
     /// # Errors
     /// [`ReplicaError::OtherDatabase`]. If no object can be decoded, as with a wrong seal key, the error of the newest
     /// one.
-    pub fn check_database(&self, expected: DatabaseId) -> Result<bool, ReplicaError> {
+    pub fn check_database(&self, expected: DatabaseId) -> Result<bool> {
         let mut first_error = None;
         for folder in [layout::STATES, layout::LOG] {
             for object in self
@@ -410,7 +407,7 @@ impl LogReader {
     }
 
     /// Returns the id in an entry or a manifest; `None` if it was deleted.
-    fn database_of(&self, name: &str) -> Result<Option<DatabaseId>, ReplicaError> {
+    fn database_of(&self, name: &str) -> Result<Option<DatabaseId>> {
         let Some(object) = self.bucket.get(name)? else {
             return Ok(None);
         };
@@ -422,7 +419,7 @@ impl LogReader {
     }
 
     /// Passes the parts of a state to `take`, in order, each checked against its hash.
-    pub fn parts(&self, parts: &[PartRef], take: TakePart<'_>) -> Result<(), ReplicaError> {
+    pub fn parts(&self, parts: &[PartRef], take: TakePart<'_>) -> Result<()> {
         std::thread::scope(|scope| {
             let fetchers: Vec<_> = (0..FETCHERS.min(parts.len()))
                 .map(|first| {
@@ -446,7 +443,7 @@ impl LogReader {
         })
     }
 
-    fn part(&self, part: &PartRef) -> Result<Vec<u8>, ReplicaError> {
+    fn part(&self, part: &PartRef) -> Result<Vec<u8>> {
         let object = self.bucket.get(&part.name)?;
         let object = object.ok_or_else(|| ReplicaError::object(&part.name, "it is missing"))?;
         decode_part(part, &object.bytes).map_err(ReplicaError::malformed(&part.name))
@@ -476,7 +473,7 @@ mod tests {
         }
     }
 
-    fn shown<T: std::fmt::Debug>(result: Result<T, ReplicaError>) -> String {
+    fn shown<T: std::fmt::Debug>(result: Result<T>) -> String {
         match result {
             Ok(found) => format!("{found:?}"),
             Err(ReplicaError::Diverged(detail)) => format!("Diverged: {detail}"),
@@ -491,39 +488,19 @@ mod tests {
     fn a_position_is_compared_with_a_heartbeat_by_slot_and_hash() {
         let (log, hashes) = TestLog::up_to(3);
         // The position; slot and hash in the heartbeat, whose seq is 25; and the outcome.
-        let cases = [
-            (at(3, hashes[2]), (3, hashes[2]), "true"),
-            (
-                at(3, OTHER),
-                (3, hashes[2]),
-                "Diverged: `alive` names another entry of slot 3",
-            ),
-            (
-                at(3, hashes[2]),
-                (3, OTHER),
-                "Diverged: `alive` names another entry of slot 3",
-            ),
-            (at(3, hashes[2]), (2, hashes[1]), "true"),
-            (at(3, hashes[2]), (1, hashes[0]), "true"),
-            (
-                at(3, OTHER),
-                (2, hashes[1]),
-                "Diverged: slot 3 holds another entry",
-            ),
-            (
-                at(4, OTHER),
-                (3, hashes[2]),
-                "Behind { slot: 3, end: 25, here: 40 }",
-            ),
-            (
-                at(4, OTHER),
-                (1, hashes[0]),
-                "Behind { slot: 1, end: 25, here: 40 }",
-            ),
-            (at(2, hashes[1]), (3, hashes[2]), "false"),
-            (at(2, hashes[1]), (9, OTHER), "false"),
-            (at(3, hashes[2]), (4, OTHER), "Missing 4, later 4"),
-            (at(3, hashes[2]), (7, OTHER), "Missing 4, later 7"),
+        let cases = cases![
+            at(3, hashes[2]), (3, hashes[2]), "true";
+            at(3, OTHER), (3, hashes[2]), "Diverged: `alive` names another entry of slot 3";
+            at(3, hashes[2]), (3, OTHER), "Diverged: `alive` names another entry of slot 3";
+            at(3, hashes[2]), (2, hashes[1]), "true";
+            at(3, hashes[2]), (1, hashes[0]), "true";
+            at(3, OTHER), (2, hashes[1]), "Diverged: slot 3 holds another entry";
+            at(4, OTHER), (3, hashes[2]), "Behind { slot: 3, end: 25, here: 40 }";
+            at(4, OTHER), (1, hashes[0]), "Behind { slot: 1, end: 25, here: 40 }";
+            at(2, hashes[1]), (3, hashes[2]), "false";
+            at(2, hashes[1]), (9, OTHER), "false";
+            at(3, hashes[2]), (4, OTHER), "Missing 4, later 4";
+            at(3, hashes[2]), (7, OTHER), "Missing 4, later 7";
         ];
         for (position, (slot, hash), expected) in cases {
             log.put_alive(slot, hash, 25);
@@ -591,43 +568,15 @@ mod tests {
     fn a_bucket_is_of_the_database_in_its_newest_readable_object() {
         /// The damage of a log of three entries and a state, the expected database, and the beginning of the error.
         type Case = (&'static str, fn(&TestLog), DatabaseId, &'static str);
-        let cases: [Case; 6] = [
-            ("nothing", |_| {}, ID, ""),
-            (
-                "another database",
-                |_| {},
-                OTHER_ID,
-                "the bucket holds database",
-            ),
-            (
-                "a rotten state",
-                |log| rot(log, &[layout::state(1)]),
-                ID,
-                "",
-            ),
-            (
-                "a rotten state of another",
-                |log| rot(log, &[layout::state(1)]),
-                OTHER_ID,
-                "the bucket holds database",
-            ),
-            (
-                "all is rotten",
-                |log| {
-                    rot(
-                        log,
-                        &[
-                            layout::state(1),
-                            layout::log(1),
-                            layout::log(2),
-                            layout::log(3),
-                        ],
-                    )
-                },
-                ID,
-                "object `states/00000000000000000001` cannot be used",
-            ),
-            ("all is gone", TestLog::empty, OTHER_ID, ""),
+        let cases: [Case; 6] = cases![
+            "nothing", |_| {}, ID, "";
+            "another database", |_| {}, OTHER_ID, "the bucket holds database";
+            "a rotten state", |log| rot(log, &[layout::state(1)]), ID, "";
+            "a rotten state of another", |log| rot(log, &[layout::state(1)]), OTHER_ID, "the bucket holds database";
+            "all is rotten",
+                |log| { rot(log, &[layout::state(1), layout::log(1), layout::log(2), layout::log(3)]) }, ID,
+                "object `states/00000000000000000001` cannot be used";
+            "all is gone", TestLog::empty, OTHER_ID, "";
         ];
         for (what, change, expected, error) in cases {
             let (log, _) = TestLog::up_to(3);

@@ -40,18 +40,17 @@ use std::time::Duration;
 
 pub use load::{LoadedState, StateLoader};
 pub use log::LogReader;
-pub use replica_error::ReplicaError;
+pub use replica_error::{ReplicaError, Result};
 pub use replica_status::ReplicaStatus;
 
 use self::load::commits_of;
 use self::log::check_next;
 use crate::bucket::BucketError;
-use crate::model::Head;
-use crate::model::time::since_boot;
+use crate::model::{Head, since_boot};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
-use crate::replicate::protocol::following::{Link, is_contradicted, is_shown_at_once};
+use crate::replicate::protocol::following::{Link, is_contradicted, is_shown_at_once, may_replace};
 use crate::store::replication::{
     CommitChanges, OlderReplica, ReplicaMark, ReplicaWriter, read_replica,
 };
@@ -142,7 +141,7 @@ impl ReplicaFile {
         commits: &[CommitChanges<'_>],
         mark: ReplicaMark,
         head: Head,
-    ) -> Result<(), ReplicaError> {
+    ) -> Result<()> {
         let applied = self.writer()?.apply(commits, &mark);
         applied.map_err(|error| ReplicaError::of_apply(error, &layout::log(mark.slot)))?;
         self.mark = mark;
@@ -162,7 +161,7 @@ impl ReplicaFile {
 struct ReadSlot {
     slot: u64,
     asked: Duration,
-    found: Result<Option<LogEntry>, ReplicaError>,
+    found: Result<Option<LogEntry>>,
 }
 
 impl ReadSlot {
@@ -199,55 +198,8 @@ impl Replica {
         path: &Path,
         status: Arc<ReplicaStatus>,
         keep_going: &dyn Fn() -> bool,
-    ) -> Result<Replica, ReplicaError> {
-        let file = loop {
-            let older = match ReplicaFile::open(path, &log) {
-                Err(StoreError::NotFound { .. }) => None,
-                Err(StoreError::OlderFields { .. }) => Some(OlderReplica::open(path)?),
-                Err(StoreError::Busy { path, holder }) => {
-                    return Err(ReplicaError::InUse { path, holder });
-                }
-                opened => break opened?,
-            };
-            let id = older.as_ref().map(|older| older.id);
-            let load = StateLoader {
-                id,
-                ..StateLoader::new(&log, path, keep_going)
-            };
-            let LoadedState {
-                draft, mark, head, ..
-            } = load.newest()?;
-            let taken = match older {
-                Some(older) if head.seq < older.head.seq => {
-                    return Err(ReplicaError::Behind {
-                        slot: mark.slot,
-                        end: head.seq,
-                        here: older.head.seq,
-                    });
-                }
-                Some(older) => {
-                    tracing::info!(
-                        slot = mark.slot,
-                        "the file of an older version of medfeed is replaced by a whole state"
-                    );
-                    draft.replace_older(older)
-                }
-                None => draft.persist(None),
-            };
-            match taken {
-                // Another process has created the file in the meantime.
-                Err(StoreError::Replaced { .. }) => {}
-                taken => {
-                    status.update(|progress| progress.loads += 1);
-                    break ReplicaFile {
-                        path: path.to_owned(),
-                        writer: Some(taken?),
-                        mark,
-                        head,
-                    };
-                }
-            }
-        };
+    ) -> Result<Replica> {
+        let file = Replica::open_or_load(&log, path, &status, keep_going)?;
         let mut replica = Replica {
             log,
             file,
@@ -272,6 +224,63 @@ impl Replica {
                 Ok(replica)
             }
             Err(error) => Err(error),
+        }
+    }
+
+    /// Opens the file of the replica. Without one, or if it is of an older version, loads the newest state.
+    fn open_or_load(
+        log: &LogReader,
+        path: &Path,
+        status: &ReplicaStatus,
+        keep_going: &dyn Fn() -> bool,
+    ) -> Result<ReplicaFile> {
+        loop {
+            let older = match ReplicaFile::open(path, log) {
+                Err(StoreError::NotFound { .. }) => None,
+                Err(StoreError::OlderFields { .. }) => Some(OlderReplica::open(path)?),
+                Err(StoreError::Busy { path, holder }) => {
+                    return Err(ReplicaError::InUse { path, holder });
+                }
+                opened => return Ok(opened?),
+            };
+            let id = older.as_ref().map(|older| older.id);
+            let load = StateLoader {
+                id,
+                ..StateLoader::new(log, path, keep_going)
+            };
+            let LoadedState {
+                draft, mark, head, ..
+            } = load.newest()?;
+            let taken = match older {
+                Some(older) if !may_replace(older.head.seq, head.seq) => {
+                    return Err(ReplicaError::Behind {
+                        slot: mark.slot,
+                        end: head.seq,
+                        here: older.head.seq,
+                    });
+                }
+                Some(older) => {
+                    tracing::info!(
+                        slot = mark.slot,
+                        "the file of an older version of medfeed is replaced by a whole state"
+                    );
+                    draft.replace_older(older)
+                }
+                None => draft.persist(None),
+            };
+            match taken {
+                // Another process has created the file in the meantime.
+                Err(StoreError::Replaced { .. }) => {}
+                taken => {
+                    status.update(|progress| progress.loads += 1);
+                    return Ok(ReplicaFile {
+                        path: path.to_owned(),
+                        writer: Some(taken?),
+                        mark,
+                        head,
+                    });
+                }
+            }
         }
     }
 
@@ -346,10 +355,7 @@ impl Replica {
     }
 
     /// Applies new entries. If that fails and a whole state can repair it, loads one.
-    pub(super) fn advance_or_reload(
-        &mut self,
-        keep_going: &dyn Fn() -> bool,
-    ) -> Result<(), ReplicaError> {
+    pub(super) fn advance_or_reload(&mut self, keep_going: &dyn Fn() -> bool) -> Result<()> {
         let error = match self.advance(keep_going) {
             Err(error) => error,
             Ok(()) => return Ok(()),
@@ -389,7 +395,7 @@ impl Replica {
         self.advance(keep_going)
     }
 
-    fn advance(&mut self, keep_going: &dyn Fn() -> bool) -> Result<(), ReplicaError> {
+    fn advance(&mut self, keep_going: &dyn Fn() -> bool) -> Result<()> {
         self.reopen()?;
         let mut ahead = None;
         loop {
@@ -414,7 +420,7 @@ impl Replica {
     }
 
     /// Asks whether the log ends here. The next slot was found empty at `asked`. Returns false if it has an entry by now.
-    fn confirm_end(&mut self, asked: Duration) -> Result<bool, ReplicaError> {
+    fn confirm_end(&mut self, asked: Duration) -> Result<bool> {
         let checked_until = self
             .confirmed_at
             .map(|at| at + self.status.heartbeat_check_every());
@@ -453,7 +459,7 @@ impl Replica {
     }
 
     /// Whether the log ends here, by the heartbeat and, while the end is in doubt, the listed entries.
-    fn check_heartbeat(&mut self) -> Result<bool, ReplicaError> {
+    fn check_heartbeat(&mut self) -> Result<bool> {
         let position = &self.file.mark;
         if self.list_at.is_some_and(|list_at| since_boot() >= list_at) {
             if self.log.lists_next(position.slot)? {
@@ -491,7 +497,7 @@ impl Replica {
 
     /// Loads the newest whole state and replaces the file by it. After a failure it pauses, for example to avoid
     /// filling a full disk at every poll.
-    fn load_in_place(&mut self, keep_going: &dyn Fn() -> bool) -> Result<(), ReplicaError> {
+    fn load_in_place(&mut self, keep_going: &dyn Fn() -> bool) -> Result<()> {
         if let Some(failed) = self
             .failed_load
             .as_ref()
@@ -521,7 +527,7 @@ impl Replica {
     }
 
     /// Opens the file again after an error of it.
-    fn reopen(&mut self) -> Result<(), ReplicaError> {
+    fn reopen(&mut self) -> Result<()> {
         if self.file.writer.is_none() {
             self.file = ReplicaFile::open(&self.file.path, &self.log)?;
             self.note_position();
@@ -534,7 +540,7 @@ impl Replica {
         entry: &LogEntry,
         after: &ReadSlot,
         keep_going: &dyn Fn() -> bool,
-    ) -> Result<(), ReplicaError> {
+    ) -> Result<()> {
         let mark = check_next(&self.file.mark, entry)?;
         if is_contradicted(entry.hash, after.link()) {
             let detail = format!(
@@ -563,10 +569,10 @@ impl Replica {
         Ok(())
     }
 
-    fn replace_by(&mut self, loaded: LoadedState) -> Result<(), ReplicaError> {
+    fn replace_by(&mut self, loaded: LoadedState) -> Result<()> {
         let LoadedState { draft, mark, head } = loaded;
         let file = &mut self.file;
-        if head.seq < file.head.seq {
+        if !may_replace(file.head.seq, head.seq) {
             return Err(ReplicaError::Behind {
                 slot: mark.slot,
                 end: head.seq,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::log::LogReader;
-use super::{Replica, ReplicaError};
+use super::{Replica, ReplicaError, Result};
 use crate::bucket::{BucketError, Created};
 use crate::model::Head;
 use crate::replicate::entry::{self, EntryHeader};
@@ -15,7 +15,7 @@ use crate::store::replication::{PublishedNote, ReplicaMark, ReplicaWriter};
 const TRIES: usize = 3;
 
 /// A replica that became the origin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Promoted {
     /// The slot of the entry of the promotion.
     pub slot: u64,
@@ -44,7 +44,7 @@ impl Replica {
         since: u64,
         who: &str,
         keep_going: &dyn Fn() -> bool,
-    ) -> Result<Promoted, ReplicaError> {
+    ) -> Result<Promoted> {
         let mut since = since;
         for attempt in 0..TRIES {
             self.advance_or_reload(keep_going)?;
@@ -110,7 +110,7 @@ impl Replica {
     /// # Errors
     /// [`ReplicaError::Store`], or the bucket holds another database or cannot be read. The file is still a replica
     /// then.
-    pub fn start_over(path: &Path, log: &LogReader) -> Result<Promoted, ReplicaError> {
+    pub fn start_over(path: &Path, log: &LogReader) -> Result<Promoted> {
         let writer = ReplicaWriter::open(path)?;
         let mark = writer.mark()?;
         let before = writer.head()?.head();
@@ -126,7 +126,7 @@ impl Replica {
     }
 
     /// Creates an entry. Returns whether it is ours: after a lost response, the bytes in the bucket decide.
-    fn create_entry(&self, name: &str, bytes: &[u8]) -> Result<bool, ReplicaError> {
+    fn create_entry(&self, name: &str, bytes: &[u8]) -> Result<bool> {
         let bucket = self.log.bucket();
         let mut lost = None;
         for _ in 0..TRIES {

@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 
 use crate::bucket::BucketError;
-use crate::model::printable::{Printable, ShellWord};
-use crate::model::{DatabaseId, Timestamp};
+use crate::model::{DatabaseId, Printable, ShellWord, Timestamp};
 use crate::replicate::frame::MalformedObject;
 use crate::replicate::layout;
 use crate::store::StoreError;
 use crate::store::replication::ApplyError;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The result of a replica's step.
+pub type Result<T, E = ReplicaError> = std::result::Result<T, E>;
 
 /// An error of a replica. The message says what to do.
 #[allow(missing_docs, reason = "the messages explain variants and fields")]

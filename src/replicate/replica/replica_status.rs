@@ -24,8 +24,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::model::Head;
-use crate::model::time::since_boot;
+use crate::model::{Head, since_boot};
 
 /// The usual time between two reads of the heartbeat.
 const HEARTBEAT_CHECK_EVERY: Duration = Duration::from_secs(15);
@@ -40,7 +39,7 @@ const CHANGES: u64 = 2;
 
 /// The work of a replica since its start.
 #[allow(missing_docs, reason = "the names explain the other fields")]
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct ReplicaProgress {
     pub slot: u64,
     /// The last commit of the replica.

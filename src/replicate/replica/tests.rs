@@ -655,30 +655,22 @@ fn a_log_without_a_whole_state_that_it_needs_is_refused_with_the_name_of_that_st
     /// Prepares a log, and says which object `check` and a new replica name; without an object, that nothing is
     /// published.
     type Case = (&'static str, fn(&Origin), Option<String>);
-    let cases: [Case; 4] = [
-        (
-            // As after a publisher that was killed between the entry and the manifest.
-            "the last entry is a state that replaces the rows",
-            |origin| {
-                origin.restore();
-                origin.log.remove(&layout::state(3));
-            },
-            Some(layout::state(3)),
-        ),
-        (
-            "there are only entries",
-            |origin| origin.log.remove(&layout::state(1)),
-            Some(layout::state(1)),
-        ),
-        (
-            "there are only later entries",
-            |origin| {
-                origin.log.remove(&layout::state(1));
-                origin.log.remove(&layout::log(1));
-            },
-            Some(layout::state(2)),
-        ),
-        ("there is nothing", |origin| origin.log.empty(), None),
+    let cases: [Case; 4] = cases![
+        // As after a publisher that was killed between the entry and the manifest.
+        "the last entry is a state that replaces the rows",
+        |origin| {
+            origin.restore();
+            origin.log.remove(&layout::state(3));
+        },
+        Some(layout::state(3));
+        "there are only entries", |origin| origin.log.remove(&layout::state(1)), Some(layout::state(1));
+        "there are only later entries",
+        |origin| {
+            origin.log.remove(&layout::state(1));
+            origin.log.remove(&layout::log(1));
+        },
+        Some(layout::state(2));
+        "there is nothing", |origin| origin.log.empty(), None;
     ];
     for (what, prepare, expected) in cases {
         let origin = Origin::new();

@@ -19,8 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 
 use crate::api::Request;
-use crate::model::KeyHash;
-use crate::model::time::now;
+use crate::model::{KeyHash, now};
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::dispatch::Dispatcher;
 use crate::serve::connection::limits::{Connection, MAX_HEAD_BYTES, MAX_HEADERS};

@@ -641,71 +641,36 @@ mod tests {
             is_refused: false,
         });
         // Every connection has a network of its own. The first one of the order is closed, if any.
-        let cases: [([(Does, u64); 3], Outcome); 24] = [
-            ([(Idle(N), 3), (Idle(N), 5), (Idle(N), 4)], Ok(1)),
-            ([(Idle(N), 3), (New, 5), (Reading(N, 0), 9)], Ok(2)),
-            ([(Idle(K), 30), (Idle(N), 2), (New, 0)], Ok(1)),
-            ([(Idle(K), 30), (Reading(N, 5), 2), (New, 0)], Ok(1)),
-            ([(Idle(K), 30), (Answering, 60), (New, 0)], Ok(0)),
-            (
-                [(Reading(N, 5000), 9), (Reading(K, 10), 9), (Answering, 9)],
-                Ok(0),
-            ),
-            (
-                [(Reading(N, 5000), 9), (Reading(N, 10), 9), (Answering, 9)],
-                Ok(1),
-            ),
-            (
-                [(Reading(N, GOOD), 99), (Reading(N, 10), 9), (Answering, 9)],
-                Ok(1),
-            ),
+        let cases: [([(Does, u64); 3], Outcome); 24] = cases![
+            [(Idle(N), 3), (Idle(N), 5), (Idle(N), 4)], Ok(1);
+            [(Idle(N), 3), (New, 5), (Reading(N, 0), 9)], Ok(2);
+            [(Idle(K), 30), (Idle(N), 2), (New, 0)], Ok(1);
+            [(Idle(K), 30), (Reading(N, 5), 2), (New, 0)], Ok(1);
+            [(Idle(K), 30), (Answering, 60), (New, 0)], Ok(0);
+            [(Reading(N, 5000), 9), (Reading(K, 10), 9), (Answering, 9)], Ok(0);
+            [(Reading(N, 5000), 9), (Reading(N, 10), 9), (Answering, 9)], Ok(1);
+            [(Reading(N, GOOD), 99), (Reading(N, 10), 9), (Answering, 9)], Ok(1);
             // A key protects no slow reader.
-            ([(Idle(K), 5), (Reading(K, 10), 60), (Answering, 9)], Ok(1)),
-            (
-                [
-                    (Reading(K, 4096), 2),
-                    (Reading(K, GOOD), 99),
-                    (Answering, 9),
-                ],
-                Ok(0),
-            ),
-            (
-                [(Reading(K, 60_000), 20), (Reading(K, 50_000), 9), (New, 0)],
-                Ok(1),
-            ),
+            [(Idle(K), 5), (Reading(K, 10), 60), (Answering, 9)], Ok(1);
+            [(Reading(K, 4096), 2), (Reading(K, GOOD), 99), (Answering, 9)], Ok(0);
+            [(Reading(K, 60_000), 20), (Reading(K, 50_000), 9), (New, 0)], Ok(1);
             // Of owners, the one with the most connections loses one first.
-            (
-                [(Idle(K), 60), (Reading(S, 4096), 9), (Reading(S, 4096), 20)],
-                Ok(2),
-            ),
-            ([(Idle(S), 9), (Idle(S), 12), (Idle(K), 50)], Ok(1)),
-            ([(Idle(S), 9), (Reading(S, GOOD), 12), (Idle(K), 50)], Ok(0)),
-            (
-                [(Reading(S, GOOD), 9), (Reading(S, GOOD), 12), (Idle(K), 50)],
-                Ok(2),
-            ),
+            [(Idle(K), 60), (Reading(S, 4096), 9), (Reading(S, 4096), 20)], Ok(2);
+            [(Idle(S), 9), (Idle(S), 12), (Idle(K), 50)], Ok(1);
+            [(Idle(S), 9), (Reading(S, GOOD), 12), (Idle(K), 50)], Ok(0);
+            [(Reading(S, GOOD), 9), (Reading(S, GOOD), 12), (Idle(K), 50)], Ok(2);
             // Long polls are last, but for connections in their grace period.
-            ([(LongPolling, 90), (Idle(K), 5), (Answering, 9)], Ok(1)),
-            ([(LongPolling, 90), (Idle(K), 0), (Answering, 9)], Ok(0)),
-            (
-                [(LongPolling, 12), (LongPolling, 15), (Answering, 99)],
-                Ok(1),
-            ),
-            ([(LongPolling, 6), (LongPolling, 9), (New, 0)], waits),
+            [(LongPolling, 90), (Idle(K), 5), (Answering, 9)], Ok(1);
+            [(LongPolling, 90), (Idle(K), 0), (Answering, 9)], Ok(0);
+            [(LongPolling, 12), (LongPolling, 15), (Answering, 99)], Ok(1);
+            [(LongPolling, 6), (LongPolling, 9), (New, 0)], waits;
             // There is a grace period.
-            ([(New, 0), (Idle(N), 0), (Idle(K), 7)], Ok(2)),
-            ([(Idle(K), 0), (New, 0), (Answering, 99)], waits),
-            ([(Reading(S, 0), 0), (Idle(S), 0), (Idle(S), 0)], waits),
+            [(New, 0), (Idle(N), 0), (Idle(K), 7)], Ok(2);
+            [(Idle(K), 0), (New, 0), (Answering, 99)], waits;
+            [(Reading(S, 0), 0), (Idle(S), 0), (Idle(S), 0)], waits;
             // Connections that are served keep their slots.
-            ([(Answering, 99), (Answering, 99), (Answering, 99)], waits),
-            (
-                [
-                    (Reading(N, GOOD), 99),
-                    (Reading(K, 2 * GOOD), 99),
-                    (Answering, 99),
-                ],
-                waits,
-            ),
+            [(Answering, 99), (Answering, 99), (Answering, 99)], waits;
+            [(Reading(N, GOOD), 99), (Reading(K, 2 * GOOD), 99), (Answering, 99)], waits;
         ];
         for (members, expected) in cases {
             let connections = connections(3, 3);

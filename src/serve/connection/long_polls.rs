@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use crate::api::Service;
 use crate::api::observe::WaitEnd;
 use crate::api::request::{Exchange, Interest};
-use crate::model::time::now;
+use crate::model::now;
 use crate::serve::connection::limits::Connection;
 use crate::serve::connection::permits::KeyedPermits;
 

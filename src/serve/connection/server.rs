@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 
 use crate::api::Service;
 use crate::api::observe::ConnectionLimit;
-use crate::model::key::network_of;
+use crate::model::network_of;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::dispatch::Dispatcher;
 use crate::serve::connection::http::{ServerContext, serve_connection};

@@ -15,8 +15,7 @@ use x509_cert::Certificate;
 use x509_cert::der::Decode;
 use x509_cert::time::Time;
 
-use crate::model::Timestamp;
-use crate::model::time::now;
+use crate::model::{Timestamp, now};
 use crate::transport::tls::{self, ServerConfig};
 
 /// The value of `Strict-Transport-Security` in every response over HTTPS: one year.
@@ -266,17 +265,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [one, other] = [pair(), pair()];
         let empty = [String::new(), String::new()];
-        let cases = [
-            (&one[0], &one[1], ""),
-            (&one[0], &other[1], "cannot be used together"),
-            (
-                &one[1],
-                &one[1],
-                "contains no certificate; it must hold the certificate chain",
-            ),
-            (&one[0], &one[0], "it must hold one private key"),
-            (&empty[0], &one[1], "contains no certificate"),
-            (&one[0], &empty[1], "it must hold one private key"),
+        let cases = cases![
+            &one[0], &one[1], "";
+            &one[0], &other[1], "cannot be used together";
+            &one[1], &one[1], "contains no certificate; it must hold the certificate chain";
+            &one[0], &one[0], "it must hold one private key";
+            &empty[0], &one[1], "contains no certificate";
+            &one[0], &empty[1], "it must hold one private key";
         ];
         for (at, (certificate, key, expected)) in cases.into_iter().enumerate() {
             let paths = ["cert", "key"].map(|name| folder.path().join(format!("{at}.{name}")));

@@ -17,8 +17,7 @@ use crate::api::observe::{
     Answered, CloseCause, CloseReason, ConnectionLimit, Observer, RequestLog, WaitEnd,
 };
 use crate::api::{Code, Service, SnapshotSource};
-use crate::model::time::now;
-use crate::model::{Dataset, Timestamp};
+use crate::model::{Dataset, Timestamp, now};
 use crate::serve::connection::tls::Tls;
 use crate::serve::operators::log::LostLines;
 use crate::serve::operators::registrar::{Registrar, text_of};
@@ -488,19 +487,11 @@ mod tests {
     #[test]
     fn metrics_of_alerts_begin_at_zero() {
         let metrics = new();
-        let mut series = [
-            "rate_limited_total",
-            "internal_errors_total",
-            "connections_refused_total",
-        ]
-        .map(str::to_owned)
-        .to_vec();
-        for code in [
-            "invalid_api_key",
-            "revoked_api_key",
-            "expired_api_key",
-            "ip_not_allowed",
-        ] {
+        let mut series =
+            words!["rate_limited_total" "internal_errors_total" "connections_refused_total"]
+                .map(str::to_owned)
+                .to_vec();
+        for code in words!["invalid_api_key" "revoked_api_key" "expired_api_key" "ip_not_allowed"] {
             series.push(format!("refused_keys_total{{code=\"{code}\"}}"));
         }
         for limit in ["total", "address"] {
@@ -524,30 +515,18 @@ mod tests {
 
     #[test]
     fn each_problem_has_its_counter() {
-        let cases = [
-            (None, ""),
-            (
-                Some(Code::InvalidApiKey),
-                "refused_keys_total{code=\"invalid_api_key\"}",
-            ),
-            (
-                Some(Code::RevokedApiKey),
-                "refused_keys_total{code=\"revoked_api_key\"}",
-            ),
-            (
-                Some(Code::ExpiredApiKey),
-                "refused_keys_total{code=\"expired_api_key\"}",
-            ),
-            (
-                Some(Code::IpNotAllowed),
-                "refused_keys_total{code=\"ip_not_allowed\"}",
-            ),
-            (Some(Code::RateLimited), "rate_limited_total"),
-            (Some(Code::InternalError), "internal_errors_total"),
-            (Some(Code::MissingApiKey), ""),
-            (Some(Code::DatasetNotLicensed), ""),
-            (Some(Code::NotFound), ""),
-            (Some(Code::Unavailable), ""),
+        let cases = cases![
+            None, "";
+            Some(Code::InvalidApiKey), "refused_keys_total{code=\"invalid_api_key\"}";
+            Some(Code::RevokedApiKey), "refused_keys_total{code=\"revoked_api_key\"}";
+            Some(Code::ExpiredApiKey), "refused_keys_total{code=\"expired_api_key\"}";
+            Some(Code::IpNotAllowed), "refused_keys_total{code=\"ip_not_allowed\"}";
+            Some(Code::RateLimited), "rate_limited_total";
+            Some(Code::InternalError), "internal_errors_total";
+            Some(Code::MissingApiKey), "";
+            Some(Code::DatasetNotLicensed), "";
+            Some(Code::NotFound), "";
+            Some(Code::Unavailable), "";
         ];
         let counters: Vec<&str> = cases
             .iter()
@@ -614,22 +593,16 @@ mod tests {
         metrics.closed_connection(CloseReason::Slow, CloseCause::Timeout);
         metrics.reached_limit(ConnectionLimit::Address);
         metrics.refused_connection();
-        let cases = [
-            ("connections", "2"),
-            ("connections_opened_total", "3"),
-            ("waiting", "2"),
-            ("waits_ended_total{by=\"stop\"}", "1"),
-            (
-                "connections_given_up_total{reason=\"slow\",cause=\"timeout\"}",
-                "1",
-            ),
-            (
-                "connections_given_up_total{reason=\"slow\",cause=\"capacity\"}",
-                "0",
-            ),
-            ("connections_at_limit_total{limit=\"address\"}", "1"),
-            ("connections_at_limit_total{limit=\"total\"}", "0"),
-            ("connections_refused_total", "1"),
+        let cases = cases![
+            "connections", "2";
+            "connections_opened_total", "3";
+            "waiting", "2";
+            "waits_ended_total{by=\"stop\"}", "1";
+            "connections_given_up_total{reason=\"slow\",cause=\"timeout\"}", "1";
+            "connections_given_up_total{reason=\"slow\",cause=\"capacity\"}", "0";
+            "connections_at_limit_total{limit=\"address\"}", "1";
+            "connections_at_limit_total{limit=\"total\"}", "0";
+            "connections_refused_total", "1";
         ];
         for (name, expected) in cases {
             assert_eq!(gauge(name), expected, "{name}");

@@ -209,16 +209,13 @@ mod tests {
     #[test]
     fn requests_that_name_open_metrics_get_it() {
         let prometheus = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,text/plain;version=0.0.4;q=0.3";
-        let cases: [(&[&str], bool); 6] = [
-            (&[], false),
-            (&["*/*"], false),
-            (&["text/plain;version=0.0.4"], false),
-            (&[prometheus], true),
-            (&["Application/OpenMetrics-Text; Version=\"1.0.0\""], true),
-            (
-                &["text/plain; q=0.5", "application/openmetrics-text; q=0.7"],
-                true,
-            ),
+        let cases: [(&[&str], bool); 6] = cases![
+            &[], false;
+            &["*/*"], false;
+            &["text/plain;version=0.0.4"], false;
+            &[prometheus], true;
+            &["Application/OpenMetrics-Text; Version=\"1.0.0\""], true;
+            &["text/plain; q=0.5", "application/openmetrics-text; q=0.7"], true;
         ];
         for (values, expected) in cases {
             let mut headers = HeaderMap::new();

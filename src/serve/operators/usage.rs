@@ -19,8 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::observe::{Answered, FeedUse};
 use crate::api::{Code, SnapshotSource};
-use crate::model::time::now;
-use crate::model::{Dataset, KeyRecord, Timestamp, Witness};
+use crate::model::{Dataset, KeyRecord, Timestamp, Witness, now};
 use crate::serve::watching::background::BackgroundTask;
 use crate::serve::watching::watcher::Watcher;
 use crate::store::file::draft::Draft;
@@ -521,35 +520,20 @@ mod tests {
             ],
         );
         let alone = of(Some(60), &[(journals, seen(at(3), 1, 1))]);
-        let cases = [
-            (&one, &other, &both),
-            (&other, &one, &both),
-            (&one, &KeyUse::default(), &one),
-            (&KeyUse::default(), &one, &one),
-            (&both, &both, &both),
+        let cases = cases![
+            &one, &other, &both;
+            &other, &one, &both;
+            &one, &KeyUse::default(), &one;
+            &KeyUse::default(), &one, &one;
+            &both, &both, &both;
             // The same token was sent again in the same second, to another server that had a later state.
-            (
-                &of(None, &[(journals, seen(at(9), 9, 5))]),
-                &of(None, &[(journals, seen_in(12, at(9), 9, 0))]),
-                &of(None, &[(journals, seen_in(12, at(9), 9, 0))]),
-            ),
+            &of(None, &[(journals, seen(at(9), 9, 5))]), &of(None, &[(journals, seen_in(12, at(9), 9, 0))]),
+                &of(None, &[(journals, seen_in(12, at(9), 9, 0))]);
             // An entry after the same token was noted later.
-            (
-                &of(None, &[(journals, seen(at(9), 9, 0))]),
-                &of(None, &[(journals, seen(at(9), 9, 5))]),
-                &of(None, &[(journals, seen(at(9), 9, 5))]),
-            ),
-            (
-                &of(None, &[(conferences, seen(at(40), 8, 0))]),
-                &alone,
-                &of(
-                    Some(60),
-                    &[
-                        (conferences, seen(at(40), 8, 0)),
-                        (journals, seen(at(3), 1, 1)),
-                    ],
-                ),
-            ),
+            &of(None, &[(journals, seen(at(9), 9, 0))]), &of(None, &[(journals, seen(at(9), 9, 5))]),
+                &of(None, &[(journals, seen(at(9), 9, 5))]);
+            &of(None, &[(conferences, seen(at(40), 8, 0))]), &alone,
+                &of(Some(60), &[(conferences, seen(at(40), 8, 0)), (journals, seen(at(3), 1, 1))]);
         ];
         for (first, second, expected) in cases {
             let mut merged = first.clone();
@@ -620,36 +604,17 @@ mod tests {
             feeds: feeds.iter().copied().collect(),
         };
         let (one, two) = (Dataset::Conferences, Dataset::Journals);
-        let cases = [
-            (used(None, &[]), used(Some(1), &[]), used(Some(1), &[])),
-            (used(Some(2), &[]), used(Some(1), &[]), used(Some(2), &[])),
-            (used(Some(2), &[]), used(None, &[]), used(Some(2), &[])),
+        let cases = cases![
+            used(None, &[]), used(Some(1), &[]), used(Some(1), &[]);
+            used(Some(2), &[]), used(Some(1), &[]), used(Some(2), &[]);
+            used(Some(2), &[]), used(None, &[]), used(Some(2), &[]);
             // A later record may have a lower position: a client that loads again.
-            (
-                used(None, &[(one, seen(5, 9))]),
-                used(None, &[(one, seen(6, 3))]),
-                used(None, &[(one, seen(6, 3))]),
-            ),
-            (
-                used(None, &[(one, seen(6, 3))]),
-                used(None, &[(one, seen(5, 9))]),
-                used(None, &[(one, seen(6, 3))]),
-            ),
-            (
-                used(None, &[(one, seen(5, 1))]),
-                used(None, &[(one, seen(5, 2))]),
-                used(None, &[(one, seen(5, 2))]),
-            ),
-            (
-                used(None, &[(one, seen(5, 2))]),
-                used(None, &[(one, seen(5, 1))]),
-                used(None, &[(one, seen(5, 2))]),
-            ),
-            (
-                used(Some(9), &[(one, seen(9, 1))]),
-                used(Some(3), &[(two, seen(3, 2))]),
-                used(Some(9), &[(one, seen(9, 1)), (two, seen(3, 2))]),
-            ),
+            used(None, &[(one, seen(5, 9))]), used(None, &[(one, seen(6, 3))]), used(None, &[(one, seen(6, 3))]);
+            used(None, &[(one, seen(6, 3))]), used(None, &[(one, seen(5, 9))]), used(None, &[(one, seen(6, 3))]);
+            used(None, &[(one, seen(5, 1))]), used(None, &[(one, seen(5, 2))]), used(None, &[(one, seen(5, 2))]);
+            used(None, &[(one, seen(5, 2))]), used(None, &[(one, seen(5, 1))]), used(None, &[(one, seen(5, 2))]);
+            used(Some(9), &[(one, seen(9, 1))]), used(Some(3), &[(two, seen(3, 2))]),
+                used(Some(9), &[(one, seen(9, 1)), (two, seen(3, 2))]);
         ];
         for (mut before, other, expected) in cases {
             before.merge(&other);

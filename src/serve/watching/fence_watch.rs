@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::model::DatabaseId;
-use crate::model::time::since_boot;
+use crate::model::{DatabaseId, since_boot};
 use crate::store::StoreError;
 use crate::store::replication::PublishedNote;
 

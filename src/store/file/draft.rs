@@ -15,8 +15,8 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use tempfile::TempPath;
 
 use crate::disk::{self, DiskEvent};
-use crate::store::StoreError;
 use crate::store::file::metadata::{FileIdentity, copy_owner, folder_of, refuse_irregular};
+use crate::store::{Result, StoreError};
 
 const PREFIX: &str = ".medfeed-draft-";
 const RANDOM_LEN: usize = 12;
@@ -190,7 +190,7 @@ pub fn sweep(target: &Path) {
         .filter(|entry| is_draft_name(&entry.file_name()))
     {
         let path = entry.path();
-        if is_abandoned(&path).unwrap_or(false) {
+        if check_abandoned(&path).unwrap_or(false) {
             let _ = fs::remove_file(&path);
         }
     }
@@ -203,7 +203,7 @@ fn is_draft_name(name: &OsStr) -> bool {
     })
 }
 
-fn is_abandoned(path: &Path) -> io::Result<bool> {
+fn check_abandoned(path: &Path) -> io::Result<bool> {
     // Ignore other files of such a name: follow no link, and wait for no pipe.
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -212,14 +212,14 @@ fn is_abandoned(path: &Path) -> io::Result<bool> {
 
 impl Draft {
     /// Creates an empty file, and removes abandoned drafts. The caller follows links.
-    pub(in crate::store) fn create(target: &Path) -> Result<Draft, StoreError> {
+    pub(in crate::store) fn create(target: &Path) -> Result<Draft> {
         sweep(target);
         Draft::create_for(target).map_err(StoreError::io(folder_of(target)))
     }
 
     /// Creates an empty file like [`Draft::create`]. Fails if it could not replace the file at `target`, so that the
     /// copy is not written in vain.
-    pub(in crate::store) fn replacing(target: &Path) -> Result<Draft, StoreError> {
+    pub(in crate::store) fn replacing(target: &Path) -> Result<Draft> {
         refuse_irregular(target)?;
         if target.exists() {
             Draft::create(target)?.copy_owner()?;
@@ -228,14 +228,14 @@ impl Draft {
     }
 
     /// The size in bytes.
-    pub(in crate::store) fn bytes(&self) -> Result<u64, StoreError> {
+    pub(in crate::store) fn bytes(&self) -> Result<u64> {
         self.file
             .metadata()
             .map(|found| found.len())
             .map_err(StoreError::io(&self.target))
     }
 
-    fn copy_owner(&self) -> Result<(), StoreError> {
+    fn copy_owner(&self) -> Result<()> {
         copy_owner(&self.file, &self.target).map_err(|source| match source.kind() {
             ErrorKind::PermissionDenied => {
                 let reason = "this user may not give the new file its owner and group; run the command as its owner, who must be a \
@@ -248,7 +248,7 @@ impl Draft {
     }
 
     /// Gives the file its name, like [`Draft::persist`]. Fails if another file has the name.
-    pub(in crate::store) fn persist_new(self) -> Result<(), StoreError> {
+    pub(in crate::store) fn persist_new(self) -> Result<()> {
         let target = self.target;
         let persist = || {
             let folder = folder_of(&target);
@@ -276,14 +276,14 @@ impl Draft {
 
     /// Replaces the file `old`, whose lock the caller holds. The new file gets its owner and permissions. Fails if
     /// another file has come to this name.
-    pub(in crate::store) fn replace(self, old: FileIdentity) -> Result<(), StoreError> {
+    pub(in crate::store) fn replace(self, old: FileIdentity) -> Result<()> {
         self.copy_owner()?;
         old.check(&self.target)?;
         self.replace_any()
     }
 
     /// Gives the file its name, in place of any other.
-    pub(in crate::store) fn replace_any(self) -> Result<(), StoreError> {
+    pub(in crate::store) fn replace_any(self) -> Result<()> {
         let path = self.target.clone();
         self.persist().map_err(|source| match source.kind() {
             // A file that is a mount point cannot lose its name.
@@ -369,11 +369,8 @@ mod tests {
         fs::write(at("dear"), "to somebody").unwrap();
         symlink("dear", at(".medfeed-draft-abcdefghijkl")).unwrap();
         fs::create_dir(at(".medfeed-draft-abcdefghijkm")).unwrap();
-        let others = [
-            "medfeed.redb",
-            ".medfeed-draft-",
-            ".medfeed-draft-short",
-            ".medfeed-draft-with-a-hyphen",
+        let others = words![
+            "medfeed.redb" ".medfeed-draft-" ".medfeed-draft-short" ".medfeed-draft-with-a-hyphen"
         ];
         for name in others {
             fs::write(at(name), "").unwrap();

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, Value, WriteTransaction};
 
-use crate::store::StoreError;
 use crate::store::check::check;
 use crate::store::file::draft::Draft;
 use crate::store::file::metadata::{folder_of, resolve};
@@ -18,10 +17,11 @@ use crate::store::format::rows::seal_under;
 use crate::store::format::tables::{
     CODED_TABLES, META, META_FIELDS, META_LOCAL, META_SCHEMA, META_SECRET, SCHEMA, on_table,
 };
+use crate::store::{Result, StoreError};
 
 impl Draft {
     /// Opens the file for writing. Creates a database without tables in an empty file.
-    pub fn writer(&self) -> Result<Writer, StoreError> {
+    pub fn writer(&self) -> Result<Writer> {
         let busy = || StoreError::Busy {
             path: self.target().to_owned(),
             holder: "another process".to_owned(),
@@ -32,7 +32,7 @@ impl Draft {
     /// Copies all rows of a transaction but those of `meta` with some keys. So the copy has the smallest size, and
     /// nothing of the old file's free pages. The outbox is left out: if it had unpublished commits, the publisher finds
     /// a gap, and publishes a whole state.
-    pub fn fill_from(&self, from: &ReadTransaction, without: &[&str]) -> Result<(), StoreError> {
+    pub fn fill_from(&self, from: &ReadTransaction, without: &[&str]) -> Result<()> {
         self.fill(|to| {
             for code in 0..CODED_TABLES {
                 on_table!(code, table => copy_table(from, to, table)?);
@@ -45,10 +45,7 @@ impl Draft {
         })
     }
 
-    fn fill(
-        &self,
-        fill: impl FnOnce(&WriteTransaction) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn fill(&self, fill: impl FnOnce(&WriteTransaction) -> Result<()>) -> Result<()> {
         let writer = self.writer()?;
         let transaction = writer.begin_raw()?;
         fill(&transaction)?;
@@ -56,7 +53,7 @@ impl Draft {
     }
 
     /// Fails unless the whole file is a sound database of this version.
-    pub fn check(&self) -> Result<(), StoreError> {
+    pub fn check(&self) -> Result<()> {
         let mut writer = Writer::open_file(self.path(), OpenOptions::ANY_CURRENT)?;
         let report = check(&mut writer)?;
         writer.close()?;
@@ -69,7 +66,7 @@ impl Draft {
 impl Writer {
     /// Opens a database for writing, or creates it. A new one gets its name with its first commit, even an empty one.
     /// So a refused or killed command leaves no file. The target of a dangling link is created.
-    pub fn open_or_create(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
+    pub fn open_or_create(path: &Path, wait: Duration) -> Result<Writer> {
         let deadline = Instant::now() + wait;
         let path = &resolve(path);
         let folder = folder_of(path);
@@ -100,7 +97,7 @@ impl Writer {
     /// Opens a copy of the last commit, or of an empty database if there is none, for changes that are only shown. The
     /// copy is in the folder for temporary files, and disappears with the writer. It needs neither the lock nor the
     /// right to write.
-    pub fn of_copy(path: &Path) -> Result<Writer, StoreError> {
+    pub fn of_copy(path: &Path) -> Result<Writer> {
         let copy = Draft::create(&std::env::temp_dir().join("medfeed.redb"))?;
         if path.exists() {
             let file = ReadFile::open(path, OpenOptions::default())?;
@@ -113,7 +110,7 @@ impl Writer {
 }
 
 /// Creates all tables that have codes.
-pub(in crate::store) fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
+pub fn create_tables(transaction: &WriteTransaction) -> Result<()> {
     for code in 0..CODED_TABLES {
         on_table!(code, table => transaction.open_table(table).map(drop)).transpose()?;
     }
@@ -121,7 +118,7 @@ pub(in crate::store) fn create_tables(transaction: &WriteTransaction) -> Result<
 }
 
 /// Writes the rows and tables of an empty database.
-fn write_empty(transaction: &WriteTransaction) -> Result<(), StoreError> {
+fn write_empty(transaction: &WriteTransaction) -> Result<()> {
     let mut random = [0_u8; 32];
     getrandom::fill(&mut random)?;
     let mut meta = transaction.open_table(META)?;
@@ -139,7 +136,7 @@ fn copy_table<K: Key + 'static, V: Value + 'static>(
     from: &ReadTransaction,
     to: &WriteTransaction,
     table: TableDefinition<'static, K, V>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let mut target = to.open_table(table)?;
     let mut cursor = target.upper_bound_mut(Bound::<K::SelfType<'_>>::Unbounded)?;
     for entry in from.open_table(table)?.iter()? {

@@ -10,8 +10,8 @@ use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use crate::model::time::now;
-use crate::store::StoreError;
+use crate::model::now;
+use crate::store::{Result, StoreError};
 
 /// A file's device and inode, which a rename does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl FileIdentity {
     }
 
     /// Fails if another file has replaced this one at its path.
-    pub fn check(self, path: &Path) -> Result<(), StoreError> {
+    pub fn check(self, path: &Path) -> Result<()> {
         if self.is_of(path) {
             Ok(())
         } else {
@@ -125,7 +125,7 @@ pub fn folder_of(path: &Path) -> &Path {
 
 /// Fails if a path leads to something else than a regular file. Opening a pipe would wait, and a device cannot be
 /// replaced by a file.
-pub(in crate::store) fn refuse_irregular(path: &Path) -> Result<(), StoreError> {
+pub(in crate::store) fn refuse_irregular(path: &Path) -> Result<()> {
     let reason = match fs::metadata(path) {
         Ok(found) if found.is_dir() => "it is a folder",
         Ok(found) if !found.is_file() => "it is not a regular file",
@@ -138,7 +138,7 @@ pub(in crate::store) fn refuse_irregular(path: &Path) -> Result<(), StoreError> 
 }
 
 /// Fails if a file has several names: the other names would keep the old file.
-pub(in crate::store) fn refuse_other_names(path: &Path) -> Result<(), StoreError> {
+pub(in crate::store) fn refuse_other_names(path: &Path) -> Result<()> {
     let names = fs::metadata(path).map_or(1, |found| found.nlink());
     if names < 2 {
         return Ok(());

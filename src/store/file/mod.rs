@@ -1,16 +1,18 @@
 //! The database as a file.
 //!
-//! - [`open`]: opening for reading and writing.
+//! - [`open`]: opening for reading and writing; `observed`: files that tests of power losses observe.
 //! - [`metadata`]: symbolic and hard links, identity and owner of files.
 //! - [`draft`]: files without a name until they are complete; [`fill`]: databases in new files.
 //! - [`notes`]: the process that writes, and the last published commit.
-//! - [`published`]: marking a database as published, and the end of its commits.
+//! - [`published`]: marking a database as published; [`publication`]: the changes of its commits.
 //! - [`replace`]: the lock of a file that is replaced; backup and compaction.
 
 pub mod draft;
-pub mod fill;
+pub(super) mod fill;
 pub mod metadata;
 pub mod notes;
+mod observed;
 pub mod open;
-pub mod published;
+pub(super) mod publication;
+pub(super) mod published;
 pub mod replace;

@@ -16,12 +16,10 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::disk::user_name;
-use crate::model::printable::Printable;
-use crate::model::time::now;
-use crate::model::{DatabaseId, Head, Timestamp};
-use crate::store::StoreError;
+use crate::model::{DatabaseId, Head, Printable, Timestamp, now};
 use crate::store::file::draft::Draft;
 use crate::store::file::metadata::{FileIdentity, copy_access, resolve};
+use crate::store::{Result, StoreError};
 
 /// The maximum number of bytes read from a writer's note.
 const MAX_WRITER_BYTES: u64 = 200;
@@ -217,7 +215,7 @@ impl PublishedNote {
     }
 
     /// Reads the note of a database; `None` without one. Follows links.
-    pub fn read(database: &Path) -> Result<Option<PublishedNote>, StoreError> {
+    pub fn read(database: &Path) -> Result<Option<PublishedNote>> {
         let path = published_note_path(&resolve(database));
         let content = match read_note(&path, MAX_PUBLISHED_BYTES) {
             Ok(content) => content,
@@ -240,7 +238,7 @@ impl PublishedNote {
     }
 
     /// Replaces the note of a database in one step, and makes it durable. Follows links.
-    pub fn write(&self, database: &Path) -> Result<(), StoreError> {
+    pub fn write(&self, database: &Path) -> Result<()> {
         let database = resolve(database);
         let path = published_note_path(&database);
         let write = || {
@@ -305,14 +303,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("medfeed.redb");
         let sound = serde_json::to_string(&note()).unwrap();
-        let cases = [
-            (String::new(), "EOF while parsing"),
-            ("[]".to_owned(), "invalid"),
-            (
-                sound.replace("abab", "ab"),
-                "is not 16 bytes in hexadecimal digits",
-            ),
-            (sound.replace("\"slot\":42", "\"slot\":-1"), "invalid value"),
+        let cases = cases![
+            String::new(), "EOF while parsing";
+            "[]".to_owned(), "invalid";
+            sound.replace("abab", "ab"), "is not 16 bytes in hexadecimal digits";
+            sound.replace("\"slot\":42", "\"slot\":-1"), "invalid value";
         ];
         for (text, expected) in cases {
             std::fs::write(folder.path().join("medfeed.redb.published"), &text).unwrap();

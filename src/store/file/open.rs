@@ -31,26 +31,24 @@
 
 use std::fs::File;
 use std::io;
-use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use redb::backends::FileBackend;
 use redb::{
-    BackendError, Builder, ConcurrencyMode, Database, DatabaseError, ReadOnlyDatabase,
-    ReadTransaction, ReadableDatabase, StorageBackend, TableError, WriteTransaction,
+    Builder, ConcurrencyMode, Database, DatabaseError, ReadOnlyDatabase, ReadTransaction,
+    ReadableDatabase, TableError, WriteTransaction,
 };
 
-use crate::disk::{DiskEvent, DiskObserver, observer};
 use crate::store::error::{is_full, opaque_debug};
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::metadata::{FileIdentity, FileStamp, resolve};
 use crate::store::file::notes::WriterNote;
+use crate::store::file::observed::open_database;
 use crate::store::format::meta::{ReplicaMark, Version, find_mark};
 use crate::store::format::tables::META;
-use crate::store::{CommitPoint, Snapshot, StoreError, panics};
+use crate::store::{CommitPoint, Result, Snapshot, StoreError, panics};
 
 /// The size of redb's page cache, in bytes. The kernel keeps the file's pages too, so a larger cache makes no command
 /// faster.
@@ -87,7 +85,7 @@ impl OpenOptions {
     };
 
     /// Fails unless the file is accepted.
-    fn check(self, path: &Path, database: &impl ReadableDatabase) -> Result<Version, StoreError> {
+    fn check(self, path: &Path, database: &impl ReadableDatabase) -> Result<Version> {
         let transaction = database.begin_read()?;
         let not_ours = || StoreError::NotADatabase {
             path: path.to_owned(),
@@ -111,8 +109,8 @@ impl OpenOptions {
 pub(super) fn retry<T>(
     path: &Path,
     wait: Duration,
-    mut attempt: impl FnMut() -> Result<Option<T>, StoreError>,
-) -> Result<T, StoreError> {
+    mut attempt: impl FnMut() -> Result<Option<T>>,
+) -> Result<T> {
     let deadline = Instant::now() + wait;
     loop {
         if let Some(done) = attempt()? {
@@ -133,7 +131,7 @@ pub(in crate::store) fn refuse_replica(
     path: &Path,
     version: &Version,
     transaction: &ReadTransaction,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let Some(ReplicaMark { url, .. }) = find_mark(transaction)? else {
         return Ok(());
     };
@@ -175,7 +173,7 @@ impl Writer {
     }
 
     /// Opens an existing database for writing. Waits up to `wait` for another writer, then removes abandoned drafts.
-    pub fn open(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
+    pub fn open(path: &Path, wait: Duration) -> Result<Writer> {
         Writer::open_with(
             path,
             OpenOptions {
@@ -186,7 +184,7 @@ impl Writer {
     }
 
     /// Opens a database like [`Writer::open`], but accepts replicas. For commands that hold the lock and change no row.
-    pub fn open_any(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
+    pub fn open_any(path: &Path, wait: Duration) -> Result<Writer> {
         Writer::open_with(
             path,
             OpenOptions {
@@ -196,10 +194,7 @@ impl Writer {
         )
     }
 
-    pub(in crate::store) fn open_with(
-        path: &Path,
-        options: OpenOptions,
-    ) -> Result<Writer, StoreError> {
+    pub(in crate::store) fn open_with(path: &Path, options: OpenOptions) -> Result<Writer> {
         let path = resolve(path);
         let mut writer = Writer::open_file(&path, options)?;
         draft::sweep(&path);
@@ -209,10 +204,7 @@ impl Writer {
 
     /// Opens a file without a note: a draft, or a file whose links are followed. Checks it before it waits for the
     /// lock, unless it needs repair or is being repaired.
-    pub(in crate::store) fn open_file(
-        path: &Path,
-        options: OpenOptions,
-    ) -> Result<Writer, StoreError> {
+    pub(in crate::store) fn open_file(path: &Path, options: OpenOptions) -> Result<Writer> {
         // Opening for writing marks the file. So detect newer formats by reading first.
         match builder().open_read_only(path) {
             Ok(found) => drop(options.check(path, &found)?),
@@ -232,14 +224,14 @@ impl Writer {
     }
 
     /// Opens a file without a check; `None` if another process has opened it. In an empty file, creates a database.
-    pub(super) fn try_open(path: &Path) -> Result<Option<Writer>, StoreError> {
+    pub(super) fn try_open(path: &Path) -> Result<Option<Writer>> {
         let file = File::options()
             .read(true)
             .write(true)
             .open(path)
             .map_err(|error| io_error(path, error))?;
         let identity = FileIdentity::of_file(&file).map_err(|error| io_error(path, error))?;
-        let database = match open_database(file) {
+        let database = match open_database(builder(), file) {
             Ok(database) => Some(database),
             Err(DatabaseError::DatabaseAlreadyOpen) => return Ok(None),
             Err(error) => return Err(open_error(path, error)),
@@ -258,12 +250,12 @@ impl Writer {
     }
 
     /// Closes the file. Fails if it is damaged. Commits are durable before.
-    pub fn close(mut self) -> Result<(), StoreError> {
+    pub fn close(mut self) -> Result<()> {
         self.close_database()
     }
 
     /// Closes the database. That writes to the file, which is not allowed after a panic. So it is leaked then.
-    fn close_database(&mut self) -> Result<(), StoreError> {
+    fn close_database(&mut self) -> Result<()> {
         // The note goes first: as soon as the lock is free, it belongs to the next writer.
         self.note = None;
         let database = self.database.take();
@@ -301,30 +293,30 @@ impl Writer {
     }
 
     /// Gives a new database its name. Other processes that create the same database may continue then.
-    pub(in crate::store) fn persist(&self) -> Result<(), StoreError> {
+    pub(in crate::store) fn persist(&self) -> Result<()> {
         let unnamed = self.unnamed.lock().take();
         unnamed.map_or(Ok(()), |(file, _creating)| file.persist_new())
     }
 
     /// Begins a write transaction of redb.
-    pub(in crate::store) fn begin_raw(&self) -> Result<WriteTransaction, StoreError> {
+    pub(in crate::store) fn begin_raw(&self) -> Result<WriteTransaction> {
         let mut transaction = self.database().begin_write()?;
         // Reopening after a kill takes milliseconds, instead of reading the whole file.
         transaction.set_quick_repair(true);
         Ok(transaction)
     }
 
-    pub(in crate::store) fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
+    pub(in crate::store) fn begin_read(&self) -> Result<ReadTransaction> {
         Ok(self.database().begin_read()?)
     }
 
     /// Fails if another file has replaced this one at its path.
-    pub(in crate::store) fn check_not_replaced(&self) -> Result<(), StoreError> {
+    pub(in crate::store) fn check_not_replaced(&self) -> Result<()> {
         self.identity.check(&self.path())
     }
 
     /// Opens the state of the last commit.
-    pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
+    pub fn snapshot(&self) -> Result<Snapshot> {
         Snapshot::open(&self.begin_read()?)
     }
 }
@@ -339,7 +331,7 @@ pub(in crate::store) struct ReadFile {
 
 impl ReadFile {
     /// Opens a file. If a killed writer left it unrepaired, opens it once for writing to repair it.
-    pub fn open(path: &Path, options: OpenOptions) -> Result<ReadFile, StoreError> {
+    pub fn open(path: &Path, options: OpenOptions) -> Result<ReadFile> {
         const REPAIR_WAIT: Duration = Duration::from_secs(5);
         retry(path, REPAIR_WAIT, || {
             let stamp = FileStamp::of_path(path).map_err(|error| io_error(path, error))?;
@@ -361,7 +353,7 @@ impl ReadFile {
         })
     }
 
-    pub fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
+    pub fn begin_read(&self) -> Result<ReadTransaction> {
         Ok(self.database.begin_read()?)
     }
 }
@@ -374,14 +366,14 @@ pub struct Reader {
 
 impl Reader {
     /// Opens the database for reading. If a killed writer left it unrepaired, opens it once for writing to repair it.
-    pub fn open(path: &Path) -> Result<Reader, StoreError> {
+    pub fn open(path: &Path) -> Result<Reader> {
         let file = ReadFile::open(path, OpenOptions::ANY_CURRENT)?;
         let newest = Arc::new(Snapshot::open(&file.begin_read()?)?.with_witnesses());
         Ok(Reader { file, newest })
     }
 
     /// Fails if the file is a replica.
-    pub fn refuse_replica(&self) -> Result<(), StoreError> {
+    pub fn refuse_replica(&self) -> Result<()> {
         refuse_replica(
             &resolve(&self.file.path),
             &self.file.version,
@@ -395,19 +387,19 @@ impl Reader {
     }
 
     /// Polls for new commits, or another file at the path. Returns the same `Arc` if nothing is new.
-    pub fn refresh(&mut self) -> Result<&Arc<Snapshot>, StoreError> {
+    pub fn refresh(&mut self) -> Result<&Arc<Snapshot>> {
         panics::guard(|| self.poll())?;
         Ok(&self.newest)
     }
 
     /// Continues with another handle.
-    fn replace_file(&mut self, file: ReadFile) -> Result<(), StoreError> {
+    fn replace_file(&mut self, file: ReadFile) -> Result<()> {
         self.newest = Arc::new(Snapshot::open_after(&self.newest, &file.begin_read()?)?);
         self.file = file;
         Ok(())
     }
 
-    fn poll(&mut self) -> Result<(), StoreError> {
+    fn poll(&mut self) -> Result<()> {
         let path = &self.file.path;
         let stamp = FileStamp::of_path(path).map_err(|error| io_error(path, error))?;
         if stamp.identity != self.file.stamp.identity {
@@ -440,7 +432,7 @@ impl Reader {
 }
 
 /// Reads the mark and the last commit of a replica's file without its lock. An unrepaired file is repaired first.
-pub fn read_replica(path: &Path) -> Result<(ReplicaMark, CommitPoint), StoreError> {
+pub fn read_replica(path: &Path) -> Result<(ReplicaMark, CommitPoint)> {
     panics::guard(|| {
         let transaction = ReadFile::open(path, OpenOptions::ANY_CURRENT)?.begin_read()?;
         let mark = find_mark(&transaction)?.ok_or_else(|| StoreError::NotAReplica {
@@ -526,7 +518,7 @@ fn repair_error(path: &Path, error: DatabaseError) -> StoreError {
 ///
 /// A repair that finds no room on the disk ends with the last commit in memory, and leaves the file as it was. So the
 /// file is opened for reading while the repaired one is open.
-fn open_repaired(path: &Path) -> Result<Option<ReadOnlyDatabase>, StoreError> {
+fn open_repaired(path: &Path) -> Result<Option<ReadOnlyDatabase>> {
     let _repaired = match builder().open(path) {
         Ok(database) => database,
         Err(DatabaseError::DatabaseAlreadyOpen) => return Ok(None),
@@ -538,73 +530,4 @@ fn open_repaired(path: &Path) -> Result<Option<ReadOnlyDatabase>, StoreError> {
     }
 }
 
-/// Opens a database in a file, or creates it in an empty one.
-fn open_database(file: File) -> Result<Database, DatabaseError> {
-    let Some(observer) = observer() else {
-        return builder().create_file(file);
-    };
-    observer(DiskEvent::Open { file: &file });
-    let backend = FileBackend::new(file.try_clone()?)?;
-    builder().create_with_backend(ObservedFile {
-        backend,
-        file,
-        observer,
-    })
-}
-
-/// A database file. Tests of power losses observe what is written and synced.
-struct ObservedFile {
-    backend: FileBackend,
-    file: File,
-    observer: DiskObserver,
-}
-
-/// Methods that only pass the call on.
-macro_rules! forward {
-    ($($method:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
-        fn $method(&self, $($argument: $type),*) -> $result {
-            self.backend.$method($($argument),*)
-        }
-    )*};
-}
-
-impl StorageBackend for ObservedFile {
-    forward! {
-        len() -> io::Result<u64>;
-        read(offset: u64, out: &mut [u8]) -> io::Result<()>;
-        close() -> io::Result<()>;
-        try_lock_range(start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
-        try_lock_shared_range(start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
-        lock_range(start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
-        lock_shared_range(start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
-        unlock_range(start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
-        query_lock_range(start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.backend.set_len(len)?;
-        (self.observer)(DiskEvent::SetLen {
-            file: &self.file,
-            len,
-        });
-        Ok(())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.backend.sync_data()?;
-        (self.observer)(DiskEvent::Sync { file: &self.file });
-        Ok(())
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.backend.write(offset, data)?;
-        (self.observer)(DiskEvent::Write {
-            file: &self.file,
-            at: offset,
-            bytes: data,
-        });
-        Ok(())
-    }
-}
-
-opaque_debug!(Writer, Reader, ObservedFile);
+opaque_debug!(Writer, Reader);

@@ -40,7 +40,6 @@ use redb::{ReadTransaction, ReadableTable, StorageBackend};
 use serde::Serialize;
 
 use crate::model::Dataset;
-use crate::store::StoreError;
 use crate::store::error::opaque_debug;
 use crate::store::file::draft::Draft;
 use crate::store::file::metadata::{FileIdentity, refuse_irregular, refuse_other_names, resolve};
@@ -48,9 +47,10 @@ use crate::store::file::notes::WriterNote;
 use crate::store::file::open::{OpenOptions, ReadFile, Reader, io_error, retry};
 use crate::store::format::tables::{META, META_LOCAL, META_PUBLISH};
 use crate::store::read::snapshot::Snapshot;
+use crate::store::{Result, StoreError};
 
 /// The numbers of records in a backup, the time of its last commit, and its size in bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 #[allow(missing_docs, reason = "described above")]
 pub struct BackupReport {
     pub records: BTreeMap<Dataset, u64>,
@@ -59,7 +59,7 @@ pub struct BackupReport {
 }
 
 /// Writes a backup while others read and write. Fails if the copy is damaged, before it gets its name.
-pub fn backup(reader: &Reader, target: &Path) -> Result<BackupReport, StoreError> {
+pub fn backup(reader: &Reader, target: &Path) -> Result<BackupReport> {
     write_backup(&reader.file.path, &reader.file.begin_read()?, target)
 }
 
@@ -68,7 +68,7 @@ pub(in crate::store) fn write_backup(
     file: &Path,
     transaction: &ReadTransaction,
     target: &Path,
-) -> Result<BackupReport, StoreError> {
+) -> Result<BackupReport> {
     let target = &resolve(target);
     check_target(file, target)?;
     let new = Draft::create(target)?;
@@ -89,7 +89,7 @@ pub(in crate::store) fn write_backup(
 }
 
 /// Fails if a backup must not replace the target: it is the database itself, or no backup. The database need not exist.
-pub fn check_target(database: &Path, target: &Path) -> Result<(), StoreError> {
+pub fn check_target(database: &Path, target: &Path) -> Result<()> {
     let Ok(found) = FileIdentity::of_path(target) else {
         return Ok(());
     };
@@ -126,7 +126,7 @@ pub fn check_target(database: &Path, target: &Path) -> Result<(), StoreError> {
 }
 
 /// The sizes of a file before and after its compaction, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 #[allow(missing_docs, reason = "two sizes")]
 pub struct CompactReport {
     pub bytes_before: u64,
@@ -135,7 +135,7 @@ pub struct CompactReport {
 
 /// Rewrites the file at its smallest size. Below one megabyte it may grow, but only by holes, which take no room on the
 /// disk. The history does not change, so sync tokens stay valid.
-pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport, StoreError> {
+pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport> {
     let path = &resolve(path);
     if !path.exists() {
         return Err(StoreError::NotFound {
@@ -166,7 +166,7 @@ pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport, StoreError>
 const REDB_WRITER_LOCK: [u64; 2] = [(1 << 62) + 1, 1 << 62];
 
 /// Takes the writer's lock of a file without opening it as a database; `None` if a writer holds it.
-fn lock_as_writer(path: &Path) -> Result<Option<FileBackend>, StoreError> {
+fn lock_as_writer(path: &Path) -> Result<Option<FileBackend>> {
     let file = File::options()
         .read(true)
         .write(true)
@@ -194,7 +194,7 @@ pub(in crate::store) struct LockedFile {
 
 impl LockedFile {
     /// Repairs a file if necessary, and locks it. The caller follows links.
-    pub fn lock(path: &Path, options: OpenOptions) -> Result<LockedFile, StoreError> {
+    pub fn lock(path: &Path, options: OpenOptions) -> Result<LockedFile> {
         retry(path, options.wait, || {
             let file = ReadFile::open(path, options)?;
             // A writer may have written or replaced the file between opening and locking.

@@ -103,7 +103,7 @@ impl ChangeEncoder {
 type EncodedRow<'a> = (&'a [u8], &'a [u8]);
 
 /// A change of rows of one table.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[allow(missing_docs, reason = "described above")]
 pub enum EncodedChange<'a> {
     Put { key: &'a [u8], value: &'a [u8] },
@@ -113,7 +113,7 @@ pub enum EncodedChange<'a> {
 }
 
 /// Decodes changes: the code of the table of each, and the change. Ends after the first invalid one.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct ChangeDecoder<'a>(&'a [u8]);
 
 impl<'a> Iterator for ChangeDecoder<'a> {
@@ -323,19 +323,13 @@ mod tests {
 
     #[test]
     fn invalid_changes_are_rejected() {
-        let cases: [(&[u8], &str); 6] = [
-            (&[4, 0], "a change of an unknown kind"),
-            (&[1, 0, 2, 9], "a key or value reaches beyond the end"),
-            (
-                &[1, 0, 0x80, 0],
-                "a length that is not in its shortest form",
-            ),
-            (
-                &[1, 0, 0xff, 0xff, 0xff, 0xff, 0x10],
-                "a length of 4 GiB or more",
-            ),
-            (&[3, 0, 0], "a run without rows"),
-            (&[3, 0, 2], "a run with an unknown marker"),
+        let cases: [(&[u8], &str); 6] = cases![
+            &[4, 0], "a change of an unknown kind";
+            &[1, 0, 2, 9], "a key or value reaches beyond the end";
+            &[1, 0, 0x80, 0], "a length that is not in its shortest form";
+            &[1, 0, 0xff, 0xff, 0xff, 0xff, 0x10], "a length of 4 GiB or more";
+            &[3, 0, 0], "a run without rows";
+            &[3, 0, 2], "a run with an unknown marker";
         ];
         for (bytes, expected) in cases {
             assert_eq!(decode(bytes).unwrap_err(), expected, "{bytes:?}");

@@ -8,12 +8,12 @@ use redb::ReadableTable;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Dataset, FeedId, Id};
-use crate::store::StoreError;
 use crate::store::format::rows::read_id;
 use crate::store::format::tables::TOMBSTONE;
+use crate::store::{Result, StoreError};
 
 /// Key and value of a row of `feed_entries` or `feed_records`.
-pub(in crate::store) type FeedTableRow = ((u64, u64), (u64, u64));
+pub type FeedTableRow = ((u64, u64), (u64, u64));
 
 /// An entry of a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl FeedEntry {
         seq: u64,
         id: u64,
         log_seq: u64,
-    ) -> Result<FeedEntry, StoreError> {
+    ) -> Result<FeedEntry> {
         Ok(FeedEntry {
             seq,
             id: read_id(table, id)?,
@@ -76,7 +76,7 @@ fn mix(number: u64) -> u64 {
 /// A row of `feeds`: the counts and the digest of a feed's entries. Entries that do not match it are damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::store) struct FeedSum {
+pub struct FeedSum {
     /// Must equal the key of the row.
     pub feed: FeedId,
     pub dataset: Dataset,
@@ -108,7 +108,7 @@ impl FeedSum {
     }
 
     /// Removes an entry. The caller then adds the newer entry of the same record.
-    pub fn replace(&mut self, old: &FeedEntry) -> Result<(), StoreError> {
+    pub fn replace(&mut self, old: &FeedEntry) -> Result<()> {
         let reduced = self
             .entries
             .checked_sub(1)
@@ -125,7 +125,7 @@ impl FeedSum {
     pub fn read_all(
         &self,
         table: &impl ReadableTable<(u64, u64), (u64, u64)>,
-    ) -> Result<Vec<FeedEntry>, StoreError> {
+    ) -> Result<Vec<FeedEntry>> {
         let mut found = FeedSum::empty(self.feed, self.dataset);
         let mut entries = Vec::new();
         self.read_after(0, table, |entry| {
@@ -146,7 +146,7 @@ impl FeedSum {
         seq: u64,
         table: &impl ReadableTable<(u64, u64), (u64, u64)>,
         mut each: impl FnMut(FeedEntry) -> bool,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let number = self.feed.0;
         let mut last = seq;
         let after = (

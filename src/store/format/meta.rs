@@ -17,24 +17,19 @@ use crate::model::{
     ConferenceFields, DatabaseId, Fields, Head, JournalFields, OrganizationFields, RowDigest,
     TagFields,
 };
-use crate::store::StoreError;
 use crate::store::format::rows::{optional_table, unseal, unseal_under};
 use crate::store::format::tables::{
     META_DATABASE, META_FIELDS, META_PUBLISH, META_RESTORED, META_SCHEMA, META_SECRET, REPLICA,
     REPLICA_KEY, SCHEMA,
 };
+use crate::store::{Result, StoreError};
 
 /// The table `meta`.
-pub(in crate::store) trait MetaRows:
-    ReadableTable<&'static str, &'static [u8]>
-{
-}
+pub trait MetaRows: ReadableTable<&'static str, &'static [u8]> {}
 impl<T: ReadableTable<&'static str, &'static [u8]>> MetaRows for T {}
 
 /// The id of the database; `None` if it was never published.
-pub(in crate::store) fn database_id(
-    meta: &impl MetaRows,
-) -> Result<Option<DatabaseId>, StoreError> {
+pub fn database_id(meta: &impl MetaRows) -> Result<Option<DatabaseId>> {
     let Some(stored) = meta.get(META_DATABASE)? else {
         return Ok(None);
     };
@@ -45,16 +40,14 @@ pub(in crate::store) fn database_id(
 }
 
 /// The stored digest of all rows; `None` if the database is not published.
-pub(in crate::store) fn stored_digest(
-    meta: &impl MetaRows,
-) -> Result<Option<RowDigest>, StoreError> {
+pub fn stored_digest(meta: &impl MetaRows) -> Result<Option<RowDigest>> {
     meta.get(META_PUBLISH)?
         .map(|kept| unseal("meta", kept.value()))
         .transpose()
 }
 
 /// The last commit of the database that a restore replaced by this one.
-pub(in crate::store) fn restored_over(meta: &impl MetaRows) -> Result<Option<Head>, StoreError> {
+pub fn restored_over(meta: &impl MetaRows) -> Result<Option<Head>> {
     meta.get(META_RESTORED)?
         .map(|head| unseal("meta", head.value()))
         .transpose()
@@ -78,9 +71,7 @@ pub struct ReplicaMark {
 }
 
 /// The mark of a file; `None` if it is not a replica.
-pub(in crate::store) fn find_mark(
-    transaction: &ReadTransaction,
-) -> Result<Option<ReplicaMark>, StoreError> {
+pub fn find_mark(transaction: &ReadTransaction) -> Result<Option<ReplicaMark>> {
     let Some(replica) = optional_table(transaction.open_table(REPLICA))? else {
         return Ok(None);
     };
@@ -95,7 +86,7 @@ pub(in crate::store) fn find_mark(
 /// # Errors
 ///
 /// [`StoreError::Damaged`] if it is missing or damaged.
-pub(in crate::store) fn read_secret(meta: &impl MetaRows) -> Result<[u8; 32], StoreError> {
+pub fn read_secret(meta: &impl MetaRows) -> Result<[u8; 32]> {
     let missing = || StoreError::damaged("meta", "the token secret is missing");
     unseal_under(
         "meta",
@@ -126,7 +117,7 @@ pub fn known_fields() -> &'static str {
 }
 
 /// The version of a file: its format, and the names of the fields in the JSON of its rows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Version {
     /// The number of the format.
     pub schema: u32,
@@ -136,7 +127,7 @@ pub struct Version {
 
 impl Version {
     /// Reads the version from `meta`; `None` if there is none.
-    pub(in crate::store) fn read(meta: &impl MetaRows) -> Result<Option<Version>, StoreError> {
+    pub fn read(meta: &impl MetaRows) -> Result<Option<Version>> {
         let Some(schema) = meta.get(META_SCHEMA)? else {
             return Ok(None);
         };
@@ -164,7 +155,7 @@ impl Version {
     }
 
     /// Fails unless this program reads the file. `older` accepts a file that it upgrades.
-    pub(in crate::store) fn check(&self, path: &Path, older: bool) -> Result<(), StoreError> {
+    pub fn check(&self, path: &Path, older: bool) -> Result<()> {
         let path = path.to_owned();
         let found = self.schema;
         let known = SCHEMA;
@@ -189,12 +180,10 @@ impl Version {
 
 /// The lines that only the first text has, sorted.
 fn only_in(text: &str, other: &str) -> Vec<String> {
-    let (lines, others): (BTreeSet<&str>, BTreeSet<&str>) =
-        (text.lines().collect(), other.lines().collect());
-    lines
-        .difference(&others)
-        .map(|line| (*line).to_owned())
-        .collect()
+    let others: BTreeSet<&str> = other.lines().collect();
+    let lines = text.lines().filter(|line| !others.contains(line));
+    let lines: BTreeSet<&str> = lines.collect();
+    lines.into_iter().map(str::to_owned).collect()
 }
 
 #[cfg(test)]

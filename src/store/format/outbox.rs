@@ -17,16 +17,16 @@ use redb::{Key, ReadOnlyTable, ReadTransaction, ReadableTable, Value};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{CommitInfo, RowDigest};
-use crate::store::StoreError;
 use crate::store::format::rows::{ShortHash, hash, unseal};
 use crate::store::format::tables::{CODED_TABLES, is_local, on_table};
+use crate::store::{Result, StoreError};
 
 /// The length of each part of a commit's changes except the last, in bytes.
-pub(in crate::store) const PART_BYTES: usize = 1 << 20;
+pub const PART_BYTES: usize = 1 << 20;
 
 /// The header of a commit's changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::store) struct OutboxHeader {
+#[derive(Debug, Serialize, Deserialize)]
+pub struct OutboxHeader {
     pub commit: CommitInfo,
     pub hash: ShortHash,
     /// The bytes of all changes ever written to this outbox. The difference of two headers is what was written in
@@ -36,10 +36,10 @@ pub(in crate::store) struct OutboxHeader {
 
 type OutboxKey = (u64, u32);
 
-pub(in crate::store) fn next_header(
+pub fn next_header(
     outbox: &impl ReadableTable<OutboxKey, &'static [u8]>,
     seq: u64,
-) -> Result<Option<OutboxHeader>, StoreError> {
+) -> Result<Option<OutboxHeader>> {
     let Some(from) = seq.checked_add(1) else {
         return Ok(None);
     };
@@ -48,9 +48,9 @@ pub(in crate::store) fn next_header(
         .transpose()
 }
 
-pub(in crate::store) fn last_header(
+pub fn last_header(
     outbox: &impl ReadableTable<OutboxKey, &'static [u8]>,
-) -> Result<Option<OutboxHeader>, StoreError> {
+) -> Result<Option<OutboxHeader>> {
     let Some(last) = outbox.last()?.map(|(key, _)| key.value().0) else {
         return Ok(None);
     };
@@ -60,7 +60,7 @@ pub(in crate::store) fn last_header(
         .transpose()
 }
 
-fn open_header(key: OutboxKey, bytes: &[u8]) -> Result<OutboxHeader, StoreError> {
+fn open_header(key: OutboxKey, bytes: &[u8]) -> Result<OutboxHeader> {
     let header: OutboxHeader = unseal("outbox", bytes)?;
     let found = (header.commit.last_seq, 0);
     if found == key {
@@ -74,10 +74,10 @@ fn open_header(key: OutboxKey, bytes: &[u8]) -> Result<OutboxHeader, StoreError>
 }
 
 /// Reads the changes of a commit, and checks their hash.
-pub(in crate::store) fn read_changes(
+pub fn read_changes(
     outbox: &impl ReadableTable<OutboxKey, &'static [u8]>,
     header: &OutboxHeader,
-) -> Result<Vec<u8>, StoreError> {
+) -> Result<Vec<u8>> {
     let mut changes = Vec::new();
     for row in outbox.range((header.commit.last_seq, 1)..=(header.commit.last_seq, u32::MAX))? {
         changes.extend_from_slice(row?.1.value());
@@ -130,7 +130,7 @@ fn lanes(table: u8, key: &[u8], value: &[u8]) -> [u64; 4] {
 }
 
 /// Reads all rows, and returns their digest.
-pub(in crate::store) fn digest_of(transaction: &ReadTransaction) -> Result<RowDigest, StoreError> {
+pub fn digest_of(transaction: &ReadTransaction) -> Result<RowDigest> {
     let mut digest = RowDigest::default();
     for_each_row(transaction, &mut |table, key, value| {
         digest.add(table, key, value);
@@ -140,13 +140,10 @@ pub(in crate::store) fn digest_of(transaction: &ReadTransaction) -> Result<RowDi
 }
 
 /// A callback that receives the code of the table, the key and the value.
-type EachRow<'a> = dyn FnMut(u8, &[u8], &[u8]) -> Result<(), StoreError> + 'a;
+type EachRow<'a> = dyn FnMut(u8, &[u8], &[u8]) -> Result<()> + 'a;
 
 /// Calls `each` with every row that is not local, in the order of tables and keys.
-pub(in crate::store) fn for_each_row(
-    transaction: &ReadTransaction,
-    each: &mut EachRow<'_>,
-) -> Result<(), StoreError> {
+pub fn for_each_row(transaction: &ReadTransaction, each: &mut EachRow<'_>) -> Result<()> {
     for code in 0..CODED_TABLES {
         on_table!(code, table => for_each_row_of(code, &transaction.open_table(table)?, each)?);
     }
@@ -157,7 +154,7 @@ fn for_each_row_of<K: Key + 'static, V: Value + 'static>(
     code: u8,
     table: &ReadOnlyTable<K, V>,
     each: &mut EachRow<'_>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     for entry in table.iter()? {
         let (key, value) = entry?;
         let key = key.value();

@@ -8,13 +8,12 @@ use redb::{ReadableTable, TableError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{
     CommitInfo, Curated, Dataset, Fields, Head, Id, KeyHash, KeyRecord, PerDataset, RecordFields,
-    ReferenceKind, References, RowDigest, Timestamp, json,
+    ReferenceFields, ReferenceKind, Referenced, References, RowDigest, Timestamp, json,
 };
-use crate::store::StoreError;
 use crate::store::format::tables::{HASH_LEN, LogValue};
+use crate::store::{Result, StoreError};
 
 /// A hash of 128 bits of BLAKE3.
 pub type ShortHash = [u8; HASH_LEN];
@@ -28,7 +27,7 @@ pub fn hash(bytes: &[u8]) -> ShortHash {
 pub const CLOCK_TOLERANCE_S: i64 = 120;
 
 /// A row of `commits`. The default is the state before the first commit.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct StoredCommit {
@@ -163,10 +162,7 @@ pub struct TableCounts {
 }
 
 /// Whether the history has the commit with this last seq and lineage. Seq 0 is part of every history.
-pub(in crate::store) fn has_commit(
-    commits: &impl ReadableTable<u64, &'static [u8]>,
-    head: Head,
-) -> Result<bool, StoreError> {
+pub fn has_commit(commits: &impl ReadableTable<u64, &'static [u8]>, head: Head) -> Result<bool> {
     if head.seq == 0 {
         return Ok(head == Head::default());
     }
@@ -178,7 +174,7 @@ pub(in crate::store) fn has_commit(
 }
 
 /// Decodes a row of `commits`, and compares its seqs with its key.
-pub(in crate::store) fn unseal_commit(key: u64, bytes: &[u8]) -> Result<StoredCommit, StoreError> {
+pub fn unseal_commit(key: u64, bytes: &[u8]) -> Result<StoredCommit> {
     let row: StoredCommit = unseal("commits", bytes)?;
     if row.last_seq != key || !(1..=row.last_seq).contains(&row.first_seq) {
         let detail = format!(
@@ -191,11 +187,7 @@ pub(in crate::store) fn unseal_commit(key: u64, bytes: &[u8]) -> Result<StoredCo
 }
 
 /// Fails unless a table has as many rows as the last commit counted.
-pub(in crate::store) fn expect_count(
-    table: &'static str,
-    found: usize,
-    counted: u64,
-) -> Result<(), StoreError> {
+pub fn expect_count(table: &'static str, found: usize, counted: u64) -> Result<()> {
     if u64::try_from(found).is_ok_and(|found| found == counted) {
         return Ok(());
     }
@@ -205,8 +197,8 @@ pub(in crate::store) fn expect_count(
     ))
 }
 
-#[derive(Clone, Debug)]
-pub(in crate::store) struct RecordRow<F> {
+#[derive(Debug)]
+pub struct RecordRow<F> {
     pub seq: u64,
     /// The time of the last change of its content.
     pub updated_at: Timestamp,
@@ -215,7 +207,7 @@ pub(in crate::store) struct RecordRow<F> {
 
 impl<F: Fields> RecordRow<F> {
     /// Decodes the row of `log` at a seq.
-    pub fn open(seq: u64, row: LogValue<'_>) -> Result<RecordRow<F>, StoreError> {
+    pub fn open(seq: u64, row: LogValue<'_>) -> Result<RecordRow<F>> {
         let (id, text) = verified_text(F::STEM, seq, row)?;
         let (record, updated_at) =
             json::read_record(id, text).map_err(|detail| damaged_row(F::STEM, seq, detail))?;
@@ -227,16 +219,16 @@ impl<F: Fields> RecordRow<F> {
     }
 }
 
-pub(in crate::store) fn damaged_row(kind: &str, seq: u64, detail: impl Display) -> StoreError {
+pub fn damaged_row(kind: &str, seq: u64, detail: impl Display) -> StoreError {
     StoreError::damaged("log", format!("the row of {kind} at seq {seq}: {detail}"))
 }
 
 /// Returns the id and the JSON of a row of `log`. The JSON matches its hash.
-pub(in crate::store) fn verified_text<'a>(
+pub fn verified_text<'a>(
     kind: &str,
     seq: u64,
     (id, stored, text): LogValue<'a>,
-) -> Result<(Id, &'a [u8]), StoreError> {
+) -> Result<(Id, &'a [u8])> {
     let id = Id::try_from(id)
         .map_err(|error| damaged_row(kind, seq, format_args!("id {id}: {error}")))?;
     if hash(text) != stored {
@@ -246,15 +238,12 @@ pub(in crate::store) fn verified_text<'a>(
 }
 
 /// Serializes a value, with a hash in front.
-pub(in crate::store) fn seal<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreError> {
+pub fn seal<T: Serialize>(value: &T) -> Result<Vec<u8>> {
     seal_under(&[], value)
 }
 
 /// Like [`seal`], for a row whose value does not contain its key. The hash is of both.
-pub(in crate::store) fn seal_under<T: Serialize>(
-    key: &[u8],
-    value: &T,
-) -> Result<Vec<u8>, StoreError> {
+pub fn seal_under<T: Serialize>(key: &[u8], value: &T) -> Result<Vec<u8>> {
     let mut bytes = vec![0; HASH_LEN];
     rmp_serde::encode::write_named(&mut bytes, value)
         .map_err(|error| StoreError::damaged("(new row)", error.to_string()))?;
@@ -264,7 +253,7 @@ pub(in crate::store) fn seal_under<T: Serialize>(
 }
 
 /// Hashes a row's key and its bytes.
-pub(in crate::store) fn hash_under(key: &[u8], bytes: &[u8]) -> ShortHash {
+pub fn hash_under(key: &[u8], bytes: &[u8]) -> ShortHash {
     let mut short = [0; HASH_LEN];
     short.copy_from_slice(
         &blake3::Hasher::new()
@@ -277,19 +266,16 @@ pub(in crate::store) fn hash_under(key: &[u8], bytes: &[u8]) -> ShortHash {
 }
 
 /// Checks the hash, and deserializes the value.
-pub(in crate::store) fn unseal<T: DeserializeOwned>(
-    table: &'static str,
-    bytes: &[u8],
-) -> Result<T, StoreError> {
+pub fn unseal<T: DeserializeOwned>(table: &'static str, bytes: &[u8]) -> Result<T> {
     unseal_under(table, &[], bytes)
 }
 
 /// Like [`unseal`], for rows of [`seal_under`].
-pub(in crate::store) fn unseal_under<T: DeserializeOwned>(
+pub fn unseal_under<T: DeserializeOwned>(
     table: &'static str,
     key: &[u8],
     bytes: &[u8],
-) -> Result<T, StoreError> {
+) -> Result<T> {
     let (stored, text) = bytes
         .split_first_chunk::<HASH_LEN>()
         .ok_or_else(|| StoreError::damaged(table, "a row is cut short"))?;
@@ -303,23 +289,20 @@ pub(in crate::store) fn unseal_under<T: DeserializeOwned>(
     })
 }
 
-pub(in crate::store) fn read_id(table: &'static str, id: u64) -> Result<Id, StoreError> {
+pub fn read_id(table: &'static str, id: u64) -> Result<Id> {
     Id::try_from(id).map_err(|error| StoreError::damaged(table, format!("id {id}: {error}")))
 }
 
 /// A table like `log`.
-pub(in crate::store) trait LogRows:
-    ReadableTable<(u8, u64), LogValue<'static>>
-{
-}
+pub trait LogRows: ReadableTable<(u8, u64), LogValue<'static>> {}
 impl<T: ReadableTable<(u8, u64), LogValue<'static>>> LogRows for T {}
 
 /// Reads the record with an id.
-pub(in crate::store) fn find_record<F: RecordFields>(
+pub fn find_record<F: RecordFields>(
     records: &impl ReadableTable<(u8, u64), u64>,
     log: &impl LogRows,
     id: Id,
-) -> Result<Option<RecordRow<F>>, StoreError> {
+) -> Result<Option<RecordRow<F>>> {
     let Some(seq) = records.get((F::DATASET.code(), id.get()))? else {
         return Ok(None);
     };
@@ -327,11 +310,7 @@ pub(in crate::store) fn find_record<F: RecordFields>(
 }
 
 /// Reads the record at a seq, and checks its id.
-pub(in crate::store) fn read_record<F: RecordFields>(
-    log: &impl LogRows,
-    id: Id,
-    seq: u64,
-) -> Result<RecordRow<F>, StoreError> {
+pub fn read_record<F: RecordFields>(log: &impl LogRows, id: Id, seq: u64) -> Result<RecordRow<F>> {
     let missing = || {
         StoreError::damaged(
             "log",
@@ -348,7 +327,7 @@ pub(in crate::store) fn read_record<F: RecordFields>(
 }
 
 /// Calls `each` with all records of a dataset, in the order of their ids.
-pub(in crate::store) fn for_each_record<F: RecordFields, E: From<StoreError>>(
+pub fn for_each_record<F: RecordFields, E: From<StoreError>>(
     records: &impl ReadableTable<(u8, u64), u64>,
     log: &impl LogRows,
     mut each: impl FnMut(RecordRow<F>) -> Result<(), E>,
@@ -369,19 +348,17 @@ pub(in crate::store) fn for_each_record<F: RecordFields, E: From<StoreError>>(
 }
 
 /// The last commit, or the state before the first one.
-pub(in crate::store) fn last_commit(
-    commits: &impl ReadableTable<u64, &'static [u8]>,
-) -> Result<StoredCommit, StoreError> {
+pub fn last_commit(commits: &impl ReadableTable<u64, &'static [u8]>) -> Result<StoredCommit> {
     let last = commits
         .last()?
         .map(|(seq, bytes)| unseal_commit(seq.value(), bytes.value()));
     Ok(last.transpose()?.unwrap_or_default())
 }
 
-pub(in crate::store) fn load_rows<T: DeserializeOwned>(
+pub fn load_rows<T: DeserializeOwned>(
     name: &'static str,
     table: &impl ReadableTable<u64, &'static [u8]>,
-) -> Result<Vec<T>, StoreError> {
+) -> Result<Vec<T>> {
     table
         .iter()?
         .map(|entry| unseal(name, entry?.1.value()))
@@ -389,9 +366,9 @@ pub(in crate::store) fn load_rows<T: DeserializeOwned>(
 }
 
 /// Reads all keys.
-pub(in crate::store) fn load_keys(
+pub fn load_keys(
     table: &impl ReadableTable<[u8; 32], &'static [u8]>,
-) -> Result<Vec<(KeyHash, KeyRecord)>, StoreError> {
+) -> Result<Vec<(KeyHash, KeyRecord)>> {
     let rows = table.iter()?.map(|entry| {
         let (hash, bytes) = entry?;
         Ok((
@@ -402,14 +379,14 @@ pub(in crate::store) fn load_keys(
     rows.collect()
 }
 
-pub(in crate::store) fn load_references(
+pub fn load_references(
     organizations: &impl ReadableTable<u64, &'static [u8]>,
     tags: &impl ReadableTable<u64, &'static [u8]>,
-) -> Result<References, StoreError> {
+) -> Result<References> {
     fn load<F: ReferenceFields>(
         name: &'static str,
         table: &impl ReadableTable<u64, &'static [u8]>,
-    ) -> Result<BTreeMap<Id, Referenced<F>>, StoreError> {
+    ) -> Result<BTreeMap<Id, Referenced<F>>> {
         let rows: Vec<Curated<F>> = load_rows(name, table)?;
         Ok(rows
             .into_iter()
@@ -422,10 +399,10 @@ pub(in crate::store) fn load_references(
     })
 }
 
-pub(in crate::store) fn load_record_ids(
+pub fn load_record_ids(
     records: &impl ReadableTable<(u8, u64), u64>,
     dataset: Dataset,
-) -> Result<BTreeSet<Id>, StoreError> {
+) -> Result<BTreeSet<Id>> {
     let code = dataset.code();
     let rows = records.range((code, 0)..=(code, u64::MAX))?;
     rows.map(|entry| read_id("records", entry?.0.value().1))
@@ -433,11 +410,11 @@ pub(in crate::store) fn load_record_ids(
 }
 
 /// Finds the records that link to an organization or tag.
-pub(in crate::store) fn find_linked(
+pub fn find_linked(
     links: &impl ReadableTable<(u8, u64, u8, u64), ()>,
     kind: ReferenceKind,
     id: Id,
-) -> Result<Vec<(Dataset, Id)>, StoreError> {
+) -> Result<Vec<(Dataset, Id)>> {
     let kind = kind.code();
     let id = id.get();
     let mut linked = Vec::new();
@@ -451,9 +428,7 @@ pub(in crate::store) fn find_linked(
 }
 
 /// The opened table; `None` if it does not exist. For tables that are created when needed.
-pub(in crate::store) fn optional_table<T>(
-    opened: Result<T, TableError>,
-) -> Result<Option<T>, StoreError> {
+pub fn optional_table<T>(opened: Result<T, TableError>) -> Result<Option<T>> {
     match opened {
         Ok(table) => Ok(Some(table)),
         Err(TableError::TableDoesNotExist(_)) => Ok(None),

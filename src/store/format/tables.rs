@@ -138,19 +138,9 @@ mod tests {
 
     #[test]
     fn each_table_has_a_fixed_code() {
-        let names = [
-            "meta",
-            "commits",
-            "records",
-            "organizations",
-            "tags",
-            "links",
-            "log",
-            "feeds",
-            "feed_entries",
-            "feed_records",
-            "licenses",
-            "keys",
+        let names = words![
+            "meta" "commits" "records" "organizations" "tags" "links" "log" "feeds" "feed_entries"
+            "feed_records" "licenses" "keys"
         ];
         assert_eq!(names.len(), usize::from(CODED_TABLES));
         for (code, name) in (0..).zip(names) {

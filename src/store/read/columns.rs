@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use indexmap::IndexSet;
 
-use crate::model::Dataset;
-use crate::model::field::{Compare, Field};
-use crate::model::value::{FieldValue, ValueKind};
+use crate::model::field::Compare;
+use crate::model::{Dataset, Field, FieldValue, ValueKind};
 
 /// The place of a record in memory.
 pub type Slot = u32;
@@ -19,7 +18,7 @@ const NO_NAME: u32 = u32::MAX;
 
 /// A field with a column, and the names in it (texts, or ids in digits), which are numbered from 1.
 #[derive(Clone, Debug)]
-pub(super) struct FieldNames {
+pub struct FieldNames {
     pub field: &'static Field,
     /// The index of the field in its table.
     pub index: usize,
@@ -85,14 +84,14 @@ fn number_at(index: usize) -> u32 {
 
 /// The values of a field by slot: one number per record, or one list. 0 means null, and sorts first.
 #[derive(Clone, Debug)]
-pub(super) enum Column {
+pub enum Column {
     Numbers(Vec<u64>),
     /// A commit changes a copy of the column, which shares the other lists.
     Lists(Vec<Arc<[u32]>>),
 }
 
 /// Sets a value, or adds it at the end.
-pub(super) fn put<T>(values: &mut Vec<T>, slot: usize, value: T) {
+pub fn put<T>(values: &mut Vec<T>, slot: usize, value: T) {
     match values.get_mut(slot) {
         Some(known) => *known = value,
         None => values.push(value),

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use redb::ReadableTable;
 
 use crate::model::Id;
-use crate::store::StoreError;
+use crate::store::Result;
 use crate::store::format::feed::{FeedEntry, FeedSum};
 use crate::store::read::records::{Records, Slot};
 
@@ -33,7 +33,7 @@ impl FeedIndex {
         sum: FeedSum,
         table: &impl ReadableTable<(u64, u64), (u64, u64)>,
         records: Option<&Records>,
-    ) -> Result<FeedIndex, StoreError> {
+    ) -> Result<FeedIndex> {
         let entries = sum.read_all(table)?;
         FeedIndex::of(sum, entries, Vec::new(), 0, records)
     }
@@ -45,7 +45,7 @@ impl FeedIndex {
         mut shown: Vec<Slot>,
         first: usize,
         records: Option<&Records>,
-    ) -> Result<FeedIndex, StoreError> {
+    ) -> Result<FeedIndex> {
         if let Some(records) = records {
             for entry in &entries[first..] {
                 if let Some(log_seq) = entry.log_seq {
@@ -72,7 +72,7 @@ impl FeedIndex {
         sum: FeedSum,
         table: &impl ReadableTable<(u64, u64), (u64, u64)>,
         records: Option<&Records>,
-    ) -> Result<FeedIndex, StoreError> {
+    ) -> Result<FeedIndex> {
         let mut newer: HashMap<Id, FeedEntry> = HashMap::new();
         let mut added = Vec::new();
         sum.read_after(self.sum.newest_seq, table, |entry| {
@@ -124,7 +124,7 @@ impl FeedIndex {
 }
 
 /// The entries of one license in one dataset.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct LicenseEntries {
     pub(in crate::store) shared: Arc<FeedIndex>,
     /// The last seq before the license joined the shared feed.

@@ -14,15 +14,14 @@ use memchr::memmem::Finder;
 use redb::{ReadOnlyTable, ReadableTable};
 
 use crate::model::filter::{FieldCondition, Filter};
-use crate::model::fold::fold;
-use crate::model::value::{JsonType, ValueKind};
 use crate::model::{
-    ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields, ReferenceKind, Timestamp,
+    Curated, Dataset, Id, JsonType, RecordFields, ReferenceKind, Timestamp, ValueKind, fold,
+    with_fields,
 };
-use crate::store::StoreError;
 use crate::store::format::rows::{RecordRow, ShortHash, read_id};
 use crate::store::format::tables::LogValue;
 use crate::store::read::columns::{Column, FieldNames, put};
+use crate::store::{Result, StoreError};
 
 pub use crate::store::read::columns::Slot;
 
@@ -80,7 +79,7 @@ impl StoredRecord {
     }
 
     /// Decodes the fields and `updated_at`. Fails if it is of another dataset.
-    pub fn decode<F: RecordFields>(&self) -> Result<(Curated<F>, Timestamp), StoreError> {
+    pub fn decode<F: RecordFields>(&self) -> Result<(Curated<F>, Timestamp)> {
         let row = RecordRow::open(self.seq, (self.id.get(), self.hash, &self.json))?;
         Ok((row.record, row.updated_at))
     }
@@ -110,7 +109,7 @@ impl Records {
         dataset: Dataset,
         records: &impl ReadableTable<(u8, u64), u64>,
         log: &LogTable,
-    ) -> Result<Records, StoreError> {
+    ) -> Result<Records> {
         let names = FieldNames::of(dataset);
         let columns = names
             .iter()
@@ -145,7 +144,7 @@ impl Records {
         records: &impl ReadableTable<(u8, u64), u64>,
         log: &LogTable,
         count: u64,
-    ) -> Result<Arc<Records>, StoreError> {
+    ) -> Result<Arc<Records>> {
         let code = self.dataset.code();
         let mut changes = Vec::new();
         for row in log.range((code, since.saturating_add(1))..=(code, u64::MAX))? {
@@ -175,17 +174,17 @@ impl Records {
     }
 
     /// Adds, changes or removes a record. `seq` is that of its row; `None` if it was removed.
-    fn change(&mut self, id: Id, seq: Option<u64>, log: &LogTable) -> Result<(), StoreError> {
+    fn change(&mut self, id: Id, seq: Option<u64>, log: &LogTable) -> Result<()> {
         let slot = self
             .slots
             .get(&id)
             .map_or(self.ids.len(), |slot| *slot as usize);
         let number = Slot::try_from(slot).unwrap_or(Slot::MAX);
         self.damaged.remove(&number);
-        let read = seq.map_or(Ok(None), |seq| match self.dataset {
-            Dataset::Conferences => self.read::<ConferenceFields>(log, id, seq, slot).map(Some),
-            Dataset::Journals => self.read::<JournalFields>(log, id, seq, slot).map(Some),
-        });
+        let read = seq.map_or(
+            Ok(None),
+            |seq| with_fields!(self.dataset, F => self.read::<F>(log, id, seq, slot).map(Some)),
+        );
         let row = match read {
             // Requests that need it report it.
             Err(StoreError::Damaged { detail, .. }) => {
@@ -222,7 +221,7 @@ impl Records {
         id: Id,
         seq: u64,
         slot: usize,
-    ) -> Result<StoredRecord, StoreError> {
+    ) -> Result<StoredRecord> {
         let missing = || {
             StoreError::damaged(
                 "log",
@@ -269,7 +268,7 @@ impl Records {
     }
 
     /// The record in a slot. Fails if its row is damaged.
-    pub(crate) fn get(&self, slot: Slot) -> Result<&StoredRecord, StoreError> {
+    pub(crate) fn get(&self, slot: Slot) -> Result<&StoredRecord> {
         self.rows[slot as usize].as_deref().ok_or_else(|| {
             let gone = || format!("there is no {} {}", self.dataset, self.id(slot));
             StoreError::damaged("log", self.damaged.get(&slot).cloned().unwrap_or_else(gone))
@@ -277,7 +276,7 @@ impl Records {
     }
 
     /// Finds the slot of a record whose last change is at a seq.
-    pub(crate) fn slot_at(&self, id: Id, seq: u64) -> Result<Slot, StoreError> {
+    pub(crate) fn slot_at(&self, id: Id, seq: u64) -> Result<Slot> {
         let missing = || {
             StoreError::damaged(
                 "log",
@@ -292,7 +291,7 @@ impl Records {
     }
 
     /// Fails if the row of a record in a list of slots is damaged: its values are not known.
-    fn check(&self, shown: &[Slot]) -> Result<(), StoreError> {
+    fn check(&self, shown: &[Slot]) -> Result<()> {
         if self.damaged.is_empty() {
             return Ok(());
         }
@@ -306,7 +305,7 @@ impl Records {
         &'r self,
         shown: &'r [Slot],
         filter: &Filter,
-    ) -> Result<impl Iterator<Item = Slot> + 'r, StoreError> {
+    ) -> Result<impl Iterator<Item = Slot> + 'r> {
         if filter.text.is_some() || !filter.conditions.is_empty() {
             self.check(shown)?;
         }
@@ -356,11 +355,7 @@ impl Records {
     }
 
     /// The number of records of a list of slots for each text in a field with a list of texts.
-    pub(crate) fn count_texts(
-        &self,
-        shown: &[Slot],
-        field: &str,
-    ) -> Result<Vec<(&str, u64)>, StoreError> {
+    pub(crate) fn count_texts(&self, shown: &[Slot], field: &str) -> Result<Vec<(&str, u64)>> {
         self.count(shown, |names| names.field.name == field)
     }
 
@@ -369,7 +364,7 @@ impl Records {
         &self,
         shown: &[Slot],
         kind: ReferenceKind,
-    ) -> Result<Vec<(Id, u64)>, StoreError> {
+    ) -> Result<Vec<(Id, u64)>> {
         let counts = self.count(shown, |names| names.field.kind == ValueKind::Links(kind))?;
         Ok(counts
             .into_iter()
@@ -382,7 +377,7 @@ impl Records {
         &self,
         shown: &[Slot],
         is_counted: impl Fn(&FieldNames) -> bool,
-    ) -> Result<Vec<(&str, u64)>, StoreError> {
+    ) -> Result<Vec<(&str, u64)>> {
         self.check(shown)?;
         let counted = self
             .names

@@ -21,7 +21,7 @@ use crate::store::format::rows::{
 use crate::store::format::tables;
 use crate::store::read::feed_index::{FeedIndex, LicenseEntries};
 use crate::store::read::records::{LogTable, Records, StoredRecord};
-use crate::store::{StoreError, panics};
+use crate::store::{Result, StoreError, panics};
 
 /// One committed state. It is cheap to share. redb keeps the pages of this state until it is dropped.
 pub struct Snapshot {
@@ -51,14 +51,12 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub(in crate::store) fn read_commit(
-        transaction: &ReadTransaction,
-    ) -> Result<CommitPoint, StoreError> {
+    pub(in crate::store) fn read_commit(transaction: &ReadTransaction) -> Result<CommitPoint> {
         Ok(last_commit(&transaction.open_table(tables::COMMITS)?)?.point())
     }
 
     /// Opens the state that a transaction sees.
-    pub(in crate::store) fn open(transaction: &ReadTransaction) -> Result<Snapshot, StoreError> {
+    pub(in crate::store) fn open(transaction: &ReadTransaction) -> Result<Snapshot> {
         let commits = transaction.open_table(tables::COMMITS)?;
         let last = last_commit(&commits)?;
         let counts = last.counts;
@@ -75,11 +73,11 @@ impl Snapshot {
             .map(|(hash, key)| (hash, Arc::new(key)))
             .collect();
         expect_count("keys", keys.len(), counts.keys)?;
-        let heads: Vec<FeedSum> = load_rows("feeds", &transaction.open_table(tables::FEEDS)?)?;
-        if let Some(ahead) = heads.iter().find(|head| head.newest_seq > last.last_seq) {
+        let sums: Vec<FeedSum> = load_rows("feeds", &transaction.open_table(tables::FEEDS)?)?;
+        if let Some(ahead) = sums.iter().find(|sum| sum.newest_seq > last.last_seq) {
             return Err(ahead.damaged(format!("it is ahead of the last commit, {}", last.last_seq)));
         }
-        let feeds: HashMap<_, _> = heads.into_iter().map(|head| (head.feed, head)).collect();
+        let feeds: HashMap<_, _> = sums.into_iter().map(|sum| (sum.feed, sum)).collect();
         expect_count("feeds", feeds.len(), counts.feeds)?;
         let secret = read_secret(&transaction.open_table(tables::META)?)?;
         Ok(Snapshot {
@@ -109,7 +107,7 @@ impl Snapshot {
     pub(in crate::store) fn open_after(
         earlier: &Snapshot,
         transaction: &ReadTransaction,
-    ) -> Result<Snapshot, StoreError> {
+    ) -> Result<Snapshot> {
         let newer = Snapshot::open(transaction)?;
         // After a rollback, the same seqs have other rows.
         let before = earlier.commit();
@@ -216,7 +214,7 @@ impl Snapshot {
     }
 
     /// All organizations and tags. Loaded on first use.
-    pub fn references(&self) -> Result<&Arc<References>, StoreError> {
+    pub fn references(&self) -> Result<&Arc<References>> {
         if let Some(references) = self.references.get() {
             return Ok(references);
         }
@@ -238,7 +236,7 @@ impl Snapshot {
     }
 
     /// Reads the records of all datasets that licenses show into memory, and all organizations and tags.
-    pub fn load(&self) -> Result<(), StoreError> {
+    pub fn load(&self) -> Result<()> {
         for dataset in Dataset::ALL {
             if self
                 .licenses
@@ -257,7 +255,7 @@ impl Snapshot {
     }
 
     /// The records of a dataset. Read into memory on first use.
-    pub(crate) fn loaded(&self, dataset: Dataset) -> Result<&Records, StoreError> {
+    pub(crate) fn loaded(&self, dataset: Dataset) -> Result<&Records> {
         let loaded = &self.loaded_records[dataset];
         if let Some(records) = loaded.get() {
             return Ok(records);
@@ -270,7 +268,7 @@ impl Snapshot {
         Ok(loaded.get_or_init(|| Arc::new(records)))
     }
 
-    fn feed_sum(&self, feed: FeedId) -> Result<FeedSum, StoreError> {
+    fn feed_sum(&self, feed: FeedId) -> Result<FeedSum> {
         let detail = || format!("feed {} of a license does not exist", feed.0);
         self.feeds
             .get(&feed)
@@ -279,7 +277,7 @@ impl Snapshot {
     }
 
     /// The index of a feed, if it is in memory and has this state.
-    fn loaded_feed(&self, feed: FeedId) -> Result<Option<Arc<FeedIndex>>, StoreError> {
+    fn loaded_feed(&self, feed: FeedId) -> Result<Option<Arc<FeedIndex>>> {
         let sum = self.feed_sum(feed)?;
         Ok(self
             .feed_indexes
@@ -290,7 +288,7 @@ impl Snapshot {
     }
 
     /// The index of a shared feed or a baseline, read or updated if necessary.
-    fn feed_index(&self, feed: FeedId, is_baseline: bool) -> Result<Arc<FeedIndex>, StoreError> {
+    fn feed_index(&self, feed: FeedId, is_baseline: bool) -> Result<Arc<FeedIndex>> {
         if let Some(index) = self.loaded_feed(feed)? {
             return Ok(index);
         }
@@ -312,10 +310,7 @@ impl Snapshot {
     }
 
     /// Finds a record and its `updated_at` without checking a license.
-    pub fn find_record<F: RecordFields>(
-        &self,
-        id: Id,
-    ) -> Result<Option<(Curated<F>, Timestamp)>, StoreError> {
+    pub fn find_record<F: RecordFields>(&self, id: Id) -> Result<Option<(Curated<F>, Timestamp)>> {
         Ok(find_record(&self.records, &self.log, id)?
             .map(|row: RecordRow<F>| (row.record, row.updated_at)))
     }
@@ -335,7 +330,7 @@ impl Snapshot {
     pub fn for_each_part<F: RecordFields, T: DeserializeOwned>(
         &self,
         mut each: impl FnMut(Id, T),
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let code = F::DATASET.code();
         for row in self.log.range((code, 0)..=(code, u64::MAX))? {
             let (key, row) = row?;
@@ -350,11 +345,7 @@ impl Snapshot {
 
     /// The witness of a license in a dataset: the newest entry or the scope change, whichever is later.
     /// Its seq is that of the entry or change, not the last one of its commit.
-    pub(crate) fn witness(
-        &self,
-        license: &License,
-        dataset: Dataset,
-    ) -> Result<Witness, StoreError> {
+    pub(crate) fn witness(&self, license: &License, dataset: Dataset) -> Result<Witness> {
         if let Some(witness) = self.known_witness(license, dataset) {
             return Ok(witness);
         }
@@ -368,14 +359,14 @@ impl Snapshot {
         self.witnesses.get(&(license.id, dataset)).copied()
     }
 
-    fn witness_seq(&self, license: &License, dataset: Dataset) -> Result<u64, StoreError> {
+    fn witness_seq(&self, license: &License, dataset: Dataset) -> Result<u64> {
         let newest_seq = license
             .feed(dataset)
             .map_or(Ok(0), |feed| self.feed_sum(feed).map(|sum| sum.newest_seq))?;
         Ok(newest_seq.max(license.scope_seq))
     }
 
-    pub(crate) fn feed_of(license: &License, dataset: Dataset) -> Result<FeedId, StoreError> {
+    pub(crate) fn feed_of(license: &License, dataset: Dataset) -> Result<FeedId> {
         let detail = || {
             format!(
                 "license `{}` shows {dataset}, but has no feed of it",
@@ -393,7 +384,7 @@ impl Snapshot {
         license: &License,
         dataset: Dataset,
         seq: u64,
-    ) -> Result<LicenseEntries, StoreError> {
+    ) -> Result<LicenseEntries> {
         let shared = self.feed_index(Snapshot::feed_of(license, dataset)?, false)?;
         let (joined_at, baseline) = license.subscriptions[dataset]
             .map_or((0, None), |subscription| {
@@ -415,7 +406,7 @@ impl Snapshot {
         &self,
         license: &License,
         dataset: Dataset,
-    ) -> Result<Arc<FeedIndex>, StoreError> {
+    ) -> Result<Arc<FeedIndex>> {
         self.feed_index(Snapshot::feed_of(license, dataset)?, false)
     }
 
@@ -425,7 +416,7 @@ impl Snapshot {
         license: &License,
         dataset: Dataset,
         id: Id,
-    ) -> Result<Option<&StoredRecord>, StoreError> {
+    ) -> Result<Option<&StoredRecord>> {
         let index = self.shared_feed(license, dataset)?;
         let records = self.loaded(dataset)?;
         let found = index
@@ -438,11 +429,11 @@ impl Snapshot {
     }
 
     /// The commit that contains a seq.
-    pub(crate) fn commit_of(&self, seq: u64) -> Result<CommitPoint, StoreError> {
+    pub(crate) fn commit_of(&self, seq: u64) -> Result<CommitPoint> {
         Ok(self.stored_commit_of(seq)?.point())
     }
 
-    pub(crate) fn holds(&self, seq: u64, lineage: &[u8; 16]) -> Result<bool, StoreError> {
+    pub(crate) fn holds(&self, seq: u64, lineage: &[u8; 16]) -> Result<bool> {
         if seq == 0 {
             return Ok(*lineage == CommitPoint::default().lineage);
         }
@@ -450,7 +441,7 @@ impl Snapshot {
     }
 
     /// The last seq before an instant. Later changes have larger seqs.
-    pub(crate) fn seq_before(&self, time: Timestamp) -> Result<u64, StoreError> {
+    pub(crate) fn seq_before(&self, time: Timestamp) -> Result<u64> {
         // A binary search over seqs, because commit times never decrease.
         let mut low = 0;
         let mut high = self.last.last_seq;

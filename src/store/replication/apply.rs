@@ -34,7 +34,7 @@ pub enum ApplyError {
 }
 
 /// Applies changes to rows, in order. After an error, the transaction must be aborted.
-pub(super) fn apply(tx: &WriteTx, changes: &[u8]) -> Result<(), ApplyError> {
+pub fn apply(tx: &WriteTx, changes: &[u8]) -> Result<(), ApplyError> {
     let mut changes = ChangeDecoder::new(changes).peekable();
     while let Some(next) = changes.peek() {
         let code = next.as_ref().map_err(|error| malformed(*error))?.0;

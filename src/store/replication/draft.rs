@@ -5,7 +5,6 @@ use std::path::Path;
 use redb::ReadableTable;
 
 use crate::model::{DatabaseId, Head, RowDigest, Timestamp};
-use crate::store::StoreError;
 use crate::store::error::opaque_debug;
 use crate::store::file::draft::Draft;
 use crate::store::file::fill::create_tables;
@@ -20,6 +19,7 @@ use crate::store::panics::guard;
 use crate::store::replication::apply::{ApplyError, apply};
 use crate::store::replication::replica_writer::{ReplicaWriter, put_mark};
 use crate::store::write_tx::WriteTx;
+use crate::store::{Result, StoreError};
 
 /// A load in one transaction. Dropping it leaves nothing behind.
 pub struct ReplicaDraft {
@@ -31,7 +31,7 @@ pub struct ReplicaDraft {
 
 impl ReplicaDraft {
     /// Begins a load in the folder of the replica's file. Follows links.
-    pub fn create_for(path: &Path) -> Result<ReplicaDraft, StoreError> {
+    pub fn create_for(path: &Path) -> Result<ReplicaDraft> {
         let new = Draft::create(&resolve(path))?;
         let writer = new.writer()?;
         let transaction = writer.begin_raw()?;
@@ -80,7 +80,7 @@ impl ReplicaDraft {
 }
 
 /// Whether the rows are a database of this version and id.
-fn is_database(tx: &WriteTx, id: DatabaseId) -> Result<bool, StoreError> {
+fn is_database(tx: &WriteTx, id: DatabaseId) -> Result<bool> {
     let meta = tx.open(META)?;
     let is_current = Version::read(&*meta)?.is_some_and(|version| version.is_current());
     Ok(is_current && meta.get(META_SECRET)?.is_some() && database_id(&*meta)? == Some(id))
@@ -97,7 +97,7 @@ pub struct LoadedDraft {
 impl LoadedDraft {
     /// Whether there may have been a commit between `base` and a time. The seq of a restore shows whether it replaced
     /// commits after `base`, whose times are unknown.
-    pub fn may_skip_commit(&self, base: CommitPoint, until: Timestamp) -> Result<bool, StoreError> {
+    pub fn may_skip_commit(&self, base: CommitPoint, until: Timestamp) -> Result<bool> {
         let commits = self
             .replica
             .writer
@@ -113,25 +113,21 @@ impl LoadedDraft {
     }
 
     /// Writes a checked backup of the loaded state.
-    pub fn write_backup(&self, target: &Path) -> Result<BackupReport, StoreError> {
+    pub fn write_backup(&self, target: &Path) -> Result<BackupReport> {
         write_backup(self.new.path(), &self.replica.writer.begin_read()?, target)
     }
 
     /// Gives the replica its name in one step. `replaced` has this name now, and stays locked until then.
-    pub fn persist(self, replaced: Option<ReplicaWriter>) -> Result<ReplicaWriter, StoreError> {
+    pub fn persist(self, replaced: Option<ReplicaWriter>) -> Result<ReplicaWriter> {
         self.put_in_place(replaced.as_ref().map(|old| old.writer.identity), replaced)
     }
 
     /// Replaces the file of an older replica in one step.
-    pub fn replace_older(self, replaced: OlderReplica) -> Result<ReplicaWriter, StoreError> {
+    pub fn replace_older(self, replaced: OlderReplica) -> Result<ReplicaWriter> {
         self.put_in_place(Some(replaced.lock.file.stamp.identity), replaced)
     }
 
-    fn put_in_place<L>(
-        self,
-        old: Option<FileIdentity>,
-        lock: L,
-    ) -> Result<ReplicaWriter, StoreError> {
+    fn put_in_place<L>(self, old: Option<FileIdentity>, lock: L) -> Result<ReplicaWriter> {
         let LoadedDraft { replica, new } = self;
         let target = new.target().to_owned();
         match old {
@@ -160,7 +156,7 @@ pub struct OlderReplica {
 
 impl OlderReplica {
     /// Locks the file. Fails at once if another process has opened it for writing.
-    pub fn open(path: &Path) -> Result<OlderReplica, StoreError> {
+    pub fn open(path: &Path) -> Result<OlderReplica> {
         let path = resolve(path);
         guard(|| {
             let lock = LockedFile::lock(&path, OpenOptions::ANY)?;

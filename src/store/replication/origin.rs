@@ -3,7 +3,6 @@
 use redb::{ReadTransaction, ReadableTable};
 
 use crate::model::{CommitInfo, DatabaseId, Head, RowDigest};
-use crate::store::StoreError;
 use crate::store::error::opaque_debug;
 use crate::store::file::open::Reader;
 use crate::store::format::changes::ChangeEncoder;
@@ -15,10 +14,11 @@ use crate::store::format::rows::{CommitPoint, has_commit, optional_table};
 use crate::store::format::tables;
 use crate::store::panics::guard;
 use crate::store::read::snapshot::Snapshot;
+use crate::store::{Result, StoreError};
 
 impl Reader {
     /// Opens the present state for a publisher. Call [`Reader::refresh`] first if the file may have been replaced.
-    pub fn origin(&self) -> Result<OriginView, StoreError> {
+    pub fn origin(&self) -> Result<OriginView> {
         Ok(OriginView {
             transaction: self.file.begin_read()?,
         })
@@ -32,12 +32,12 @@ pub struct OriginView {
 
 impl OriginView {
     /// The id of the database; `None` if it was never published.
-    pub fn id(&self) -> Result<Option<DatabaseId>, StoreError> {
+    pub fn id(&self) -> Result<Option<DatabaseId>> {
         guard(|| database_id(&self.transaction.open_table(tables::META)?))
     }
 
     /// The id of the database; `None` if its commits are not stored for publishing.
-    pub fn published_id(&self) -> Result<Option<DatabaseId>, StoreError> {
+    pub fn published_id(&self) -> Result<Option<DatabaseId>> {
         guard(|| {
             let meta = self.transaction.open_table(tables::META)?;
             Ok(stored_digest(&meta)?.and(database_id(&meta)?))
@@ -45,12 +45,12 @@ impl OriginView {
     }
 
     /// The last commit.
-    pub fn head(&self) -> Result<CommitPoint, StoreError> {
+    pub fn head(&self) -> Result<CommitPoint> {
         guard(|| Snapshot::read_commit(&self.transaction))
     }
 
     /// The digest of all rows that replicas have too. Reads all rows if the database is not published.
-    pub fn digest(&self) -> Result<RowDigest, StoreError> {
+    pub fn digest(&self) -> Result<RowDigest> {
         guard(
             || match stored_digest(&self.transaction.open_table(tables::META)?)? {
                 Some(digest) => Ok(digest),
@@ -60,7 +60,7 @@ impl OriginView {
     }
 
     /// Whether the history contains the commit with this last seq and lineage. Seq 0 is part of every history.
-    pub fn holds(&self, seq: u64, lineage: [u8; 16]) -> Result<bool, StoreError> {
+    pub fn holds(&self, seq: u64, lineage: [u8; 16]) -> Result<bool> {
         guard(|| {
             has_commit(
                 &self.transaction.open_table(tables::COMMITS)?,
@@ -70,19 +70,19 @@ impl OriginView {
     }
 
     /// The last commit of the database that a restore replaced by this one; `None` if none did.
-    pub fn restored_over(&self) -> Result<Option<Head>, StoreError> {
+    pub fn restored_over(&self) -> Result<Option<Head>> {
         guard(|| restored_over(&self.transaction.open_table(tables::META)?))
     }
 
     /// Whether a restore replaced a database that ended with this commit, or with a later one.
-    pub fn is_restored_over(&self, head: Head) -> Result<bool, StoreError> {
+    pub fn is_restored_over(&self, head: Head) -> Result<bool> {
         Ok(self
             .restored_over()?
             .is_some_and(|over| over == head || over.seq > head.seq))
     }
 
     /// Describes the commits after a seq, such as `3 commits (seq 12 to 14)`. Empty if there are none.
-    pub fn describe_commits_after(&self, seq: u64) -> Result<String, StoreError> {
+    pub fn describe_commits_after(&self, seq: u64) -> Result<String> {
         guard(|| {
             let commits = self.transaction.open_table(tables::COMMITS)?;
             let mut count = 0_u64;
@@ -103,11 +103,7 @@ impl OriginView {
     /// The next commits after the commit `end`, oldest first, up to `max_bytes` of changes in total, but at least one.
     /// Empty if `end` is the last commit. `None` if the outbox was dropped, and lacks the next one: then a whole state
     /// must be published.
-    pub fn pending_after(
-        &self,
-        end: Head,
-        max_bytes: u64,
-    ) -> Result<Option<Vec<CommitInfo>>, StoreError> {
+    pub fn pending_after(&self, end: Head, max_bytes: u64) -> Result<Option<Vec<CommitInfo>>> {
         let mut last = end;
         let mut bytes = 0_u64;
         let mut commits = Vec::new();
@@ -126,7 +122,7 @@ impl OriginView {
         Ok(Some(commits).filter(|commits| !commits.is_empty()))
     }
 
-    fn header_after(&self, seq: u64) -> Result<Option<OutboxHeader>, StoreError> {
+    fn header_after(&self, seq: u64) -> Result<Option<OutboxHeader>> {
         guard(
             || match optional_table(self.transaction.open_table(tables::OUTBOX))? {
                 Some(outbox) => next_header(&outbox, seq),
@@ -136,7 +132,7 @@ impl OriginView {
     }
 
     /// The encoded changes of a commit. Fails if their hash is wrong.
-    pub fn changes(&self, commit: &CommitInfo) -> Result<Vec<u8>, StoreError> {
+    pub fn changes(&self, commit: &CommitInfo) -> Result<Vec<u8>> {
         let header = self.header_after(commit.last_seq.saturating_sub(1))?;
         let header = header.filter(|header| header.commit.head() == commit.head());
         let gone = || {
@@ -154,8 +150,8 @@ impl OriginView {
     pub fn dump(
         &self,
         part_bytes: usize,
-        sink: &mut dyn FnMut(Vec<u8>) -> Result<(), StoreError>,
-    ) -> Result<RowDigest, StoreError> {
+        sink: &mut dyn FnMut(Vec<u8>) -> Result<()>,
+    ) -> Result<RowDigest> {
         let mut digest = RowDigest::default();
         let mut part = ChangeEncoder::default();
         guard(|| {

@@ -5,7 +5,6 @@ use std::path::Path;
 use redb::ReadableTable;
 
 use crate::model::{CommitInfo, Head, Timestamp};
-use crate::store::StoreError;
 use crate::store::file::open::{OpenOptions, Writer};
 use crate::store::file::published::{put_empty_commit, store_digest};
 use crate::store::format::meta::{ReplicaMark, find_mark};
@@ -15,6 +14,7 @@ use crate::store::panics::guard;
 use crate::store::read::snapshot::Snapshot;
 use crate::store::replication::apply::{ApplyError, apply};
 use crate::store::write_tx::WriteTx;
+use crate::store::{Result, StoreError};
 
 /// The beginning of the description of a promotion in the history.
 const PROMOTED: &str = "promoted in place of ";
@@ -34,7 +34,7 @@ pub struct ReplicaWriter {
 
 impl ReplicaWriter {
     /// Opens a replica for writing. Follows links. Fails at once if another process has opened it for writing.
-    pub fn open(path: &Path) -> Result<ReplicaWriter, StoreError> {
+    pub fn open(path: &Path) -> Result<ReplicaWriter> {
         let replica = ReplicaWriter {
             writer: Writer::open_with(path, OpenOptions::ANY_CURRENT)?,
         };
@@ -43,7 +43,7 @@ impl ReplicaWriter {
     }
 
     /// The position in the origin's log, with the digest of the rows.
-    pub fn mark(&self) -> Result<ReplicaMark, StoreError> {
+    pub fn mark(&self) -> Result<ReplicaMark> {
         let mark = guard(|| find_mark(&self.writer.begin_read()?))?;
         mark.ok_or_else(|| StoreError::NotAReplica {
             path: self.writer.path(),
@@ -51,7 +51,7 @@ impl ReplicaWriter {
     }
 
     /// The last commit.
-    pub fn head(&self) -> Result<CommitPoint, StoreError> {
+    pub fn head(&self) -> Result<CommitPoint> {
         guard(|| Snapshot::read_commit(&self.writer.begin_read()?))
     }
 
@@ -106,7 +106,7 @@ impl ReplicaWriter {
     }
 
     /// The last promotion of a replica after a seq; `None` if there is none.
-    pub fn promotion_after(&self, seq: u64) -> Result<Option<StoredCommit>, StoreError> {
+    pub fn promotion_after(&self, seq: u64) -> Result<Option<StoredCommit>> {
         guard(|| {
             let commits = self.writer.begin_read()?.open_table(tables::COMMITS)?;
             for commit in commits.range(seq.saturating_add(1)..)?.rev() {
@@ -122,7 +122,7 @@ impl ReplicaWriter {
 
     /// Makes the replica an independent, published database, without regard to its origin's log. Adds a commit that
     /// skips 2^32 seqs, so that later tokens of the origin are behind it. `url` is the origin's log.
-    pub fn start_over(self, url: &str) -> Result<Writer, StoreError> {
+    pub fn start_over(self, url: &str) -> Result<Writer> {
         guard(|| self.writer.jump_past(self.head()?.seq, &promoted(url)))?;
         Ok(self.writer)
     }
@@ -130,7 +130,7 @@ impl ReplicaWriter {
     /// Prepares the commit by which this replica replaces the origin that publishes to `url`, and its encoded changes.
     /// It is empty, and skips 2^32 seqs, so that all tokens for lost seqs are behind it. Changes nothing. After the
     /// commit is published and applied, call [`ReplicaWriter::promote`].
-    pub fn prepare_promotion(&self, url: &str) -> Result<(CommitInfo, Vec<u8>), StoreError> {
+    pub fn prepare_promotion(&self, url: &str) -> Result<(CommitInfo, Vec<u8>)> {
         guard(|| {
             let base = self.head()?.head();
             let mut tx = WriteTx::new(self.writer.begin_raw()?);
@@ -145,7 +145,7 @@ impl ReplicaWriter {
     }
 
     /// Makes the replica an independent, published database: removes the mark, and stores the digest.
-    pub fn promote(self) -> Result<Writer, StoreError> {
+    pub fn promote(self) -> Result<Writer> {
         let mark = self.mark()?;
         let tx = WriteTx::new(self.writer.begin_raw()?);
         tx.drop_table(tables::REPLICA)?;
@@ -156,7 +156,7 @@ impl ReplicaWriter {
     }
 }
 
-pub(super) fn put_mark(tx: &WriteTx, mark: &ReplicaMark) -> Result<(), StoreError> {
+pub(super) fn put_mark(tx: &WriteTx, mark: &ReplicaMark) -> Result<()> {
     tx.open(tables::REPLICA)?
         .insert(tables::REPLICA_KEY, seal(mark)?.as_slice())
 }

@@ -553,20 +553,17 @@ fn invalid_changes_are_rejected() {
     let mut over_local_rows = crate::store::format::changes::ChangeEncoder::default();
     over_local_rows.remove_range(0, b"a", b"z");
     const OTHER: &str = "the rows are of another version of medfeed";
-    let foreign: [(Vec<u8>, &str); 10] = [
-        (with(12, b"", b""), "there is no table 12"),
-        (with(0, b"publish", b""), "a local row"),
-        (
-            over_local_rows.finish(),
-            "a range that may contain a local row",
-        ),
-        (with(0, b"schema", &(SCHEMA + 1).to_le_bytes()), OTHER),
-        (with(0, b"fields", b"conferences.x\n"), OTHER),
-        (with(0, &[0xff], b""), "an invalid key for table 0"),
-        (with(6, &[0; 9], &[0; 23]), "an invalid value for table 6"),
-        (unordered, "a run whose rows are not in order"),
-        (backwards.finish(), "a range that ends before it begins"),
-        (vec![9], "the bytes end within a change"),
+    let foreign: [(Vec<u8>, &str); 10] = cases![
+        with(12, b"", b""), "there is no table 12";
+        with(0, b"publish", b""), "a local row";
+        over_local_rows.finish(), "a range that may contain a local row";
+        with(0, b"schema", &(SCHEMA + 1).to_le_bytes()), OTHER;
+        with(0, b"fields", b"conferences.x\n"), OTHER;
+        with(0, &[0xff], b""), "an invalid key for table 0";
+        with(6, &[0; 9], &[0; 23]), "an invalid value for table 6";
+        unordered, "a run whose rows are not in order";
+        backwards.finish(), "a range that ends before it begins";
+        vec![9], "the bytes end within a change";
     ];
     for (changes, expected) in &foreign {
         let refused = replica.apply(&[(commit, changes)], &mark(&view, commit.digest));
@@ -582,40 +579,12 @@ fn invalid_changes_are_rejected() {
         lineage: [9; 16],
         ..base
     };
-    let wrong: [(CommitInfo, RowDigest, &str); 5] = [
-        (
-            CommitInfo {
-                base: other,
-                ..commit
-            },
-            commit.digest,
-            "or of another history",
-        ),
-        (
-            CommitInfo {
-                lineage: [9; 16],
-                ..commit
-            },
-            commit.digest,
-            "or of another history",
-        ),
-        (
-            CommitInfo {
-                last_seq: 99,
-                ..commit
-            },
-            commit.digest,
-            "the commit follows seq 99",
-        ),
-        (
-            CommitInfo {
-                digest: RowDigest([1; 4]),
-                ..commit
-            },
-            commit.digest,
-            "do not add up",
-        ),
-        (commit, RowDigest([1; 4]), "do not add up"),
+    let wrong: [(CommitInfo, RowDigest, &str); 5] = cases![
+        CommitInfo { base: other, ..commit }, commit.digest, "or of another history";
+        CommitInfo { lineage: [9; 16], ..commit }, commit.digest, "or of another history";
+        CommitInfo { last_seq: 99, ..commit }, commit.digest, "the commit follows seq 99";
+        CommitInfo { digest: RowDigest([1; 4]), ..commit }, commit.digest, "do not add up";
+        commit, RowDigest([1; 4]), "do not add up";
     ];
     for (wrong, digest, expected) in wrong {
         let message = replica
@@ -656,29 +625,11 @@ fn an_incomplete_load_gets_no_name() {
         id: crate::model::DatabaseId([9; 16]),
         ..sound.clone()
     };
-    let cases: [(&[Vec<u8>], &ReplicaMark, Head, &str); 4] = [
-        (&parts[1..], &sound, head, "do not add up"),
-        (
-            &duplicated,
-            &sound,
-            head,
-            "a run whose rows are not in order",
-        ),
-        (
-            &parts,
-            &sound,
-            Head {
-                lineage: [9; 16],
-                ..head
-            },
-            "or of another history",
-        ),
-        (
-            &parts,
-            &other,
-            head,
-            "the rows are not those of database 0909",
-        ),
+    let cases: [(&[Vec<u8>], &ReplicaMark, Head, &str); 4] = cases![
+        &parts[1..], &sound, head, "do not add up";
+        &duplicated, &sound, head, "a run whose rows are not in order";
+        &parts, &sound, Head { lineage: [9; 16], ..head }, "or of another history";
+        &parts, &other, head, "the rows are not those of database 0909";
     ];
     for (parts, mark, head, expected) in cases {
         let message = load(parts, mark, head).unwrap_err().to_string();

@@ -215,453 +215,253 @@ type Damage = (
     &'static str,
 );
 
-const DAMAGES: [Damage; 46] = [
-    (
-        "two organizations of one name",
-        |tx| {
-            let one: Organization = row(tx, tables::ORGANIZATIONS, 1);
-            put(
-                tx,
-                tables::ORGANIZATIONS,
-                2,
-                &organization(2, one.fields().name.as_deref().unwrap()),
-            );
-        },
-        "organizations",
-        "the name `One` occurs twice",
-    ),
-    (
-        "two tags of one name",
-        |tx| {
-            let one: Tag = row(tx, tables::TAGS, 1);
-            put(
-                tx,
-                tables::TAGS,
-                2,
-                &tag(2, one.fields().name.as_deref().unwrap()),
-            );
-        },
-        "tags",
-        "occurs twice",
-    ),
-    (
-        "commits that overlap",
-        |tx| change_commit(tx, |row| row.first_seq -= 1),
-        "commits",
-        "does not follow seq",
-    ),
-    (
-        "a commit before its predecessor",
-        |tx| change_commit(tx, |row| row.time = Timestamp::from_unix_s(2_000)),
-        "commits",
-        "is earlier than the one before it",
-    ),
-    (
-        "a record without a row",
-        |tx| {
-            drop(
-                tx.open_table(tables::RECORDS)
-                    .unwrap()
-                    .insert((CONFERENCES, 3), 9_999)
-                    .unwrap(),
-            )
-        },
-        "records",
-        "conferences 3 has no row at seq 9999",
-    ),
-    (
-        "the row of another record",
-        |tx| {
-            let other = log_seq(tx, 1);
-            tx.open_table(tables::RECORDS)
-                .unwrap()
-                .insert((CONFERENCES, 3), other)
-                .unwrap();
-        },
-        "records",
-        "is not of record 3",
-    ),
-    (
-        "a name that records do not show",
-        |tx| put(tx, tables::ORGANIZATIONS, 1, &organization(1, "Another")),
-        "log",
-        "does not match its record",
-    ),
-    (
-        "a log row that does not match its hash",
-        |tx| {
-            let (number, _, text) = {
-                let log = tx.open_table(tables::LOG).unwrap();
-                let found = log.get((CONFERENCES, log_seq(tx, 3))).unwrap().unwrap();
-                let (number, hash, text) = found.value();
-                (number, hash, text.to_vec())
-            };
-            let mut log = tx.open_table(tables::LOG).unwrap();
-            log.insert(
-                (CONFERENCES, log_seq(tx, 3)),
-                (number, hash(b"other"), text.as_slice()),
-            )
+const DAMAGES: [Damage; 46] = cases![
+    "two organizations of one name",
+    |tx| {
+        let one: Organization = row(tx, tables::ORGANIZATIONS, 1);
+        put(
+            tx,
+            tables::ORGANIZATIONS,
+            2,
+            &organization(2, one.fields().name.as_deref().unwrap()),
+        );
+    },
+    "organizations",
+    "the name `One` occurs twice";
+    "two tags of one name",
+    |tx| {
+        let one: Tag = row(tx, tables::TAGS, 1);
+        put(
+            tx,
+            tables::TAGS,
+            2,
+            &tag(2, one.fields().name.as_deref().unwrap()),
+        );
+    },
+    "tags",
+    "occurs twice";
+    "commits that overlap", |tx| change_commit(tx, |row| row.first_seq -= 1), "commits", "does not follow seq";
+    "a commit before its predecessor", |tx| change_commit(tx, |row| row.time = Timestamp::from_unix_s(2_000)),
+        "commits", "is earlier than the one before it";
+    "a record without a row",
+        |tx| { drop(tx.open_table(tables::RECORDS).unwrap().insert((CONFERENCES, 3), 9_999).unwrap()) },
+        "records", "conferences 3 has no row at seq 9999";
+    "the row of another record",
+    |tx| {
+        let other = log_seq(tx, 1);
+        tx.open_table(tables::RECORDS)
+            .unwrap()
+            .insert((CONFERENCES, 3), other)
             .unwrap();
-        },
-        "log",
-        "does not match its hash",
-    ),
-    (
-        "an organization that is gone",
-        |tx| {
-            drop(
-                tx.open_table(tables::ORGANIZATIONS)
-                    .unwrap()
-                    .remove(1)
-                    .unwrap(),
-            )
-        },
-        "records",
-        "which does not exist",
-    ),
-    (
-        "a tag that is gone",
-        |tx| drop(tx.open_table(tables::TAGS).unwrap().remove(1).unwrap()),
-        "records",
-        "which does not exist",
-    ),
-    (
-        "a log row without a record",
-        |tx| {
-            let text = b"{}".as_slice();
-            tx.open_table(tables::LOG)
-                .unwrap()
-                .insert((CONFERENCES, 8_888), (8, hash(text), text))
+    },
+    "records",
+    "is not of record 3";
+    "a name that records do not show", |tx| put(tx, tables::ORGANIZATIONS, 1, &organization(1, "Another")),
+        "log", "does not match its record";
+    "a log row that does not match its hash",
+    |tx| {
+        let (number, _, text) = {
+            let log = tx.open_table(tables::LOG).unwrap();
+            let found = log.get((CONFERENCES, log_seq(tx, 3))).unwrap().unwrap();
+            let (number, hash, text) = found.value();
+            (number, hash, text.to_vec())
+        };
+        let mut log = tx.open_table(tables::LOG).unwrap();
+        log.insert(
+            (CONFERENCES, log_seq(tx, 3)),
+            (number, hash(b"other"), text.as_slice()),
+        )
+        .unwrap();
+    },
+    "log",
+    "does not match its hash";
+    "an organization that is gone",
+        |tx| { drop(tx.open_table(tables::ORGANIZATIONS).unwrap().remove(1).unwrap()) }, "records",
+        "which does not exist";
+    "a tag that is gone", |tx| drop(tx.open_table(tables::TAGS).unwrap().remove(1).unwrap()), "records",
+        "which does not exist";
+    "a log row without a record",
+    |tx| {
+        let text = b"{}".as_slice();
+        tx.open_table(tables::LOG)
+            .unwrap()
+            .insert((CONFERENCES, 8_888), (8, hash(text), text))
+            .unwrap();
+    },
+    "log",
+    "5 rows of conferences for 4 records";
+    "a wrong count of records", |tx| change_commit(tx, |row| row.records[Dataset::Conferences] += 1),
+        "commits", "the last commit counts 5 conferences, there are 4";
+    "a link that is missing", |tx| drop(tx.open_table(tables::LINKS).unwrap().pop_first().unwrap()), "links",
+        "is missing";
+    "a link too many",
+        |tx| { drop(tx.open_table(tables::LINKS).unwrap().insert((1, 2, CONFERENCES, 1), ()).unwrap()) },
+        "links", "is not in the record";
+    "a license of the future", |tx| change_license(tx, "all", |license| license.scope_seq = 9_999),
+        "licenses", "beyond the last commit";
+    "a feed without its dataset", |tx| change_license(tx, "moved", |license| license.scope.datasets.clear()),
+        "licenses", "does not match its feeds: conferences";
+    "a dataset without its feed",
+    |tx| {
+        change_license(tx, "moved", |license| {
+            license.scope.datasets.insert(Dataset::Journals);
+        });
+    },
+    "licenses",
+    "does not match its feeds: journals";
+    "one feed for two scopes",
+        |tx| { change_license(tx, "same", |license| { license.scope.countries = Some(["Spain".to_owned()].into()) }) },
+        "licenses", "but have different scopes";
+    "a license that joined later than it was changed",
+    |tx| {
+        change_license(tx, "all", |license| {
+            let subscription = license.subscriptions[Dataset::Conferences]
+                .as_mut()
                 .unwrap();
-        },
-        "log",
-        "5 rows of conferences for 4 records",
-    ),
-    (
-        "a wrong count of records",
-        |tx| change_commit(tx, |row| row.records[Dataset::Conferences] += 1),
-        "commits",
-        "the last commit counts 5 conferences, there are 4",
-    ),
-    (
-        "a link that is missing",
-        |tx| drop(tx.open_table(tables::LINKS).unwrap().pop_first().unwrap()),
-        "links",
-        "is missing",
-    ),
-    (
-        "a link too many",
-        |tx| {
-            drop(
-                tx.open_table(tables::LINKS)
-                    .unwrap()
-                    .insert((1, 2, CONFERENCES, 1), ())
-                    .unwrap(),
-            )
-        },
-        "links",
-        "is not in the record",
-    ),
-    (
-        "a license of the future",
-        |tx| change_license(tx, "all", |license| license.scope_seq = 9_999),
-        "licenses",
-        "beyond the last commit",
-    ),
-    (
-        "a feed without its dataset",
-        |tx| change_license(tx, "moved", |license| license.scope.datasets.clear()),
-        "licenses",
-        "does not match its feeds: conferences",
-    ),
-    (
-        "a dataset without its feed",
-        |tx| {
-            change_license(tx, "moved", |license| {
-                license.scope.datasets.insert(Dataset::Journals);
-            });
-        },
-        "licenses",
-        "does not match its feeds: journals",
-    ),
-    (
-        "one feed for two scopes",
-        |tx| {
-            change_license(tx, "same", |license| {
-                license.scope.countries = Some(["Spain".to_owned()].into())
-            })
-        },
-        "licenses",
-        "but have different scopes",
-    ),
-    (
-        "a license that joined later than it was changed",
-        |tx| {
-            change_license(tx, "all", |license| {
-                let subscription = license.subscriptions[Dataset::Conferences]
-                    .as_mut()
-                    .unwrap();
-                subscription.joined_at = license.scope_seq + 1;
-            });
-        },
-        "licenses",
-        "after it was changed last",
-    ),
-    (
-        "a hidden record in a baseline",
-        |tx| {
-            let (feed, seq) = (baseline(tx, "moved"), log_seq(tx, 3));
-            let (at, _) = entry(tx, feed, 3);
-            put_entry(tx, feed, 3, at, seq);
-        },
-        "feed_records",
-        "conferences 3 is live in the baseline of license `moved`, which must not show it",
-    ),
-    (
-        "another log seq in a baseline",
-        |tx| {
-            let (feed, seq) = (baseline(tx, "moved"), log_seq(tx, 4));
-            let (at, _) = entry(tx, feed, 4);
-            put_entry(tx, feed, 4, at, seq + 1);
-        },
-        "feed_records",
-        "conferences 4 has another log seq in the baseline of license `moved`",
-    ),
-    (
-        "a record that a baseline lost",
-        |tx| {
-            let feed = baseline(tx, "moved");
-            let (at, _) = entry(tx, feed, 4);
-            put_entry(tx, feed, 4, at, TOMBSTONE);
-        },
-        "feed_records",
-        "conferences 4 is not live in the baseline of license `moved`, which must show it",
-    ),
-    (
-        "a hidden record in a feed",
-        |tx| {
-            let (feed, seq) = (feed(tx, "moved"), log_seq(tx, 3));
-            put_entry(tx, feed, 3, seq, seq);
-        },
-        "feed_records",
-        "whose licenses must not show it",
-    ),
-    (
-        "another seq in a feed",
-        |tx| {
-            let feed = feed(tx, "moved");
-            let (seq, log_seq) = entry(tx, feed, 4);
-            put_entry(tx, feed, 4, seq + 1, log_seq);
-        },
-        "feed_records",
-        "conferences 4 has another seq in feed",
-    ),
-    (
-        "another log seq in a feed",
-        |tx| {
-            let (feed, other) = (feed(tx, "moved"), log_seq(tx, 3));
-            put_entry(tx, feed, 4, other, other);
-        },
-        "feed_records",
-        "conferences 4 has another seq in feed",
-    ),
-    (
-        "a record that a feed lost",
-        |tx| {
-            let feed = feed(tx, "moved");
-            let (seq, _) = entry(tx, feed, 4);
-            put_entry(tx, feed, 4, seq, TOMBSTONE);
-        },
-        "feed_records",
-        "conferences 4 is not live in feed",
-    ),
-    (
-        "an entry of the future",
-        |tx| {
-            let (feed, seq) = (feed(tx, "moved"), 9_999);
-            put_entry(tx, feed, 4, seq, seq);
-        },
-        "feed_records",
-        "beyond the last commit",
-    ),
-    (
-        "an entry that the index by id has otherwise",
-        |tx| {
-            let feed = feed(tx, "moved");
-            let (seq, _) = entry(tx, feed, 4);
-            tx.open_table(tables::FEED_ENTRIES)
-                .unwrap()
-                .insert((feed, seq), (4, seq + 1))
-                .unwrap();
-        },
-        "feed_entries",
-        "does not match its index by id",
-    ),
-    (
-        "an entry that is missing",
-        |tx| {
-            let feed = feed(tx, "moved");
-            let (seq, _) = entry(tx, feed, 4);
-            tx.open_table(tables::FEED_ENTRIES)
-                .unwrap()
-                .remove((feed, seq))
-                .unwrap();
-        },
-        "feed_entries",
-        "has no entry at seq",
-    ),
-    (
-        "a head that does not add up",
-        |tx| {
-            let feed = feed(tx, "moved");
-            let head: FeedSum = row(tx, tables::FEEDS, feed);
-            put(
-                tx,
-                tables::FEEDS,
-                feed,
-                &FeedSum {
-                    newest_seq: head.newest_seq - 1,
-                    ..head
-                },
-            );
-        },
-        "feeds",
-        "do not add up to its sum",
-    ),
-    (
-        "a feed of nobody",
-        no_such_feed,
-        "feeds",
-        "no license uses feed 777",
-    ),
-    (
-        "entries of nobody by seq",
-        |tx| {
-            drop(
-                tx.open_table(tables::FEED_ENTRIES)
-                    .unwrap()
-                    .insert((777, 1), (1, 1))
-                    .unwrap(),
-            )
-        },
-        "feed_entries",
-        "no license uses feed 777",
-    ),
-    (
-        "entries of nobody by id",
-        |tx| {
-            drop(
-                tx.open_table(tables::FEED_RECORDS)
-                    .unwrap()
-                    .insert((777, 1), (1, 1))
-                    .unwrap(),
-            )
-        },
-        "feed_records",
-        "no license uses feed 777",
-    ),
-    (
-        "a key without a license",
-        |tx| change_key(tx, |key| key.license = LicenseId(7)),
-        "keys",
-        "has a license that does not exist",
-    ),
-    (
-        "a key that is found by another hash",
-        change_key_hash,
-        "keys",
-        "a row does not match its hash",
-    ),
-    (
-        "a secret with another bit",
-        |tx| {
-            let mut meta = tx.open_table(tables::META).unwrap();
-            let mut row = meta
-                .get(tables::META_SECRET)
-                .unwrap()
-                .unwrap()
-                .value()
-                .to_vec();
-            row[40] ^= 1;
-            meta.insert(tables::META_SECRET, row.as_slice()).unwrap();
-        },
-        "meta",
-        "a row does not match its hash",
-    ),
-    (
-        "a secret that is cut short",
-        |tx| {
-            drop(
-                tx.open_table(tables::META)
-                    .unwrap()
-                    .insert(tables::META_SECRET, [7; 15].as_slice())
-                    .unwrap(),
-            )
-        },
-        "meta",
-        "a row is cut short",
-    ),
-    (
-        "a lost secret",
-        |tx| {
-            drop(
-                tx.open_table(tables::META)
-                    .unwrap()
-                    .remove(tables::META_SECRET)
-                    .unwrap(),
-            )
-        },
-        "meta",
-        "the token secret is missing",
-    ),
-    (
-        "a wrong count of organizations",
-        |tx| change_commit(tx, |row| row.counts.organizations += 1),
-        "organizations",
-        "the last commit counts 3",
-    ),
-    (
-        "a wrong count of tags",
-        |tx| change_commit(tx, |row| row.counts.tags -= 1),
-        "tags",
-        "the last commit counts 1",
-    ),
-    (
-        "a wrong count of licenses",
-        |tx| change_commit(tx, |row| row.counts.licenses += 1),
-        "licenses",
-        "the last commit counts 4",
-    ),
-    (
-        "a wrong count of keys",
-        |tx| change_commit(tx, |row| row.counts.keys += 1),
-        "keys",
-        "the last commit counts 2",
-    ),
-    (
-        "a wrong count of feeds",
-        |tx| change_commit(tx, |row| row.counts.feeds += 1),
-        "feeds",
-        "the last commit counts",
-    ),
-    (
-        "rows that do not add up",
-        |tx| change_key(tx, |key| key.label = Some("changed".to_owned())),
-        "meta",
-        "do not add up to the stored digest",
-    ),
-    (
-        "changes in the outbox",
-        |tx| change_outbox(tx, false),
-        "outbox",
-        "its changes do not match their hash",
-    ),
-    (
-        "later changes in the outbox",
-        |tx| change_outbox(tx, true),
-        "outbox",
-        "its changes do not match their hash",
-    ),
+            subscription.joined_at = license.scope_seq + 1;
+        });
+    },
+    "licenses",
+    "after it was changed last";
+    "a hidden record in a baseline",
+    |tx| {
+        let (feed, seq) = (baseline(tx, "moved"), log_seq(tx, 3));
+        let (at, _) = entry(tx, feed, 3);
+        put_entry(tx, feed, 3, at, seq);
+    },
+    "feed_records",
+    "conferences 3 is live in the baseline of license `moved`, which must not show it";
+    "another log seq in a baseline",
+    |tx| {
+        let (feed, seq) = (baseline(tx, "moved"), log_seq(tx, 4));
+        let (at, _) = entry(tx, feed, 4);
+        put_entry(tx, feed, 4, at, seq + 1);
+    },
+    "feed_records",
+    "conferences 4 has another log seq in the baseline of license `moved`";
+    "a record that a baseline lost",
+    |tx| {
+        let feed = baseline(tx, "moved");
+        let (at, _) = entry(tx, feed, 4);
+        put_entry(tx, feed, 4, at, TOMBSTONE);
+    },
+    "feed_records",
+    "conferences 4 is not live in the baseline of license `moved`, which must show it";
+    "a hidden record in a feed",
+    |tx| {
+        let (feed, seq) = (feed(tx, "moved"), log_seq(tx, 3));
+        put_entry(tx, feed, 3, seq, seq);
+    },
+    "feed_records",
+    "whose licenses must not show it";
+    "another seq in a feed",
+    |tx| {
+        let feed = feed(tx, "moved");
+        let (seq, log_seq) = entry(tx, feed, 4);
+        put_entry(tx, feed, 4, seq + 1, log_seq);
+    },
+    "feed_records",
+    "conferences 4 has another seq in feed";
+    "another log seq in a feed",
+    |tx| {
+        let (feed, other) = (feed(tx, "moved"), log_seq(tx, 3));
+        put_entry(tx, feed, 4, other, other);
+    },
+    "feed_records",
+    "conferences 4 has another seq in feed";
+    "a record that a feed lost",
+    |tx| {
+        let feed = feed(tx, "moved");
+        let (seq, _) = entry(tx, feed, 4);
+        put_entry(tx, feed, 4, seq, TOMBSTONE);
+    },
+    "feed_records",
+    "conferences 4 is not live in feed";
+    "an entry of the future",
+    |tx| {
+        let (feed, seq) = (feed(tx, "moved"), 9_999);
+        put_entry(tx, feed, 4, seq, seq);
+    },
+    "feed_records",
+    "beyond the last commit";
+    "an entry that the index by id has otherwise",
+    |tx| {
+        let feed = feed(tx, "moved");
+        let (seq, _) = entry(tx, feed, 4);
+        tx.open_table(tables::FEED_ENTRIES)
+            .unwrap()
+            .insert((feed, seq), (4, seq + 1))
+            .unwrap();
+    },
+    "feed_entries",
+    "does not match its index by id";
+    "an entry that is missing",
+    |tx| {
+        let feed = feed(tx, "moved");
+        let (seq, _) = entry(tx, feed, 4);
+        tx.open_table(tables::FEED_ENTRIES)
+            .unwrap()
+            .remove((feed, seq))
+            .unwrap();
+    },
+    "feed_entries",
+    "has no entry at seq";
+    "a head that does not add up",
+    |tx| {
+        let feed = feed(tx, "moved");
+        let head: FeedSum = row(tx, tables::FEEDS, feed);
+        put(
+            tx,
+            tables::FEEDS,
+            feed,
+            &FeedSum {
+                newest_seq: head.newest_seq - 1,
+                ..head
+            },
+        );
+    },
+    "feeds",
+    "do not add up to its sum";
+    "a feed of nobody", no_such_feed, "feeds", "no license uses feed 777";
+    "entries of nobody by seq",
+        |tx| { drop(tx.open_table(tables::FEED_ENTRIES).unwrap().insert((777, 1), (1, 1)).unwrap()) },
+        "feed_entries", "no license uses feed 777";
+    "entries of nobody by id",
+        |tx| { drop(tx.open_table(tables::FEED_RECORDS).unwrap().insert((777, 1), (1, 1)).unwrap()) },
+        "feed_records", "no license uses feed 777";
+    "a key without a license", |tx| change_key(tx, |key| key.license = LicenseId(7)), "keys",
+        "has a license that does not exist";
+    "a key that is found by another hash", change_key_hash, "keys", "a row does not match its hash";
+    "a secret with another bit",
+    |tx| {
+        let mut meta = tx.open_table(tables::META).unwrap();
+        let mut row = meta
+            .get(tables::META_SECRET)
+            .unwrap()
+            .unwrap()
+            .value()
+            .to_vec();
+        row[40] ^= 1;
+        meta.insert(tables::META_SECRET, row.as_slice()).unwrap();
+    },
+    "meta",
+    "a row does not match its hash";
+    "a secret that is cut short",
+        |tx| { drop(tx.open_table(tables::META).unwrap().insert(tables::META_SECRET, [7; 15].as_slice()).unwrap()) },
+        "meta", "a row is cut short";
+    "a lost secret", |tx| { drop(tx.open_table(tables::META).unwrap().remove(tables::META_SECRET).unwrap()) },
+        "meta", "the token secret is missing";
+    "a wrong count of organizations", |tx| change_commit(tx, |row| row.counts.organizations += 1),
+        "organizations", "the last commit counts 3";
+    "a wrong count of tags", |tx| change_commit(tx, |row| row.counts.tags -= 1), "tags", "the last commit counts 1";
+    "a wrong count of licenses", |tx| change_commit(tx, |row| row.counts.licenses += 1), "licenses",
+        "the last commit counts 4";
+    "a wrong count of keys", |tx| change_commit(tx, |row| row.counts.keys += 1), "keys", "the last commit counts 2";
+    "a wrong count of feeds", |tx| change_commit(tx, |row| row.counts.feeds += 1), "feeds", "the last commit counts";
+    "rows that do not add up", |tx| change_key(tx, |key| key.label = Some("changed".to_owned())), "meta",
+        "do not add up to the stored digest";
+    "changes in the outbox", |tx| change_outbox(tx, false), "outbox", "its changes do not match their hash";
+    "later changes in the outbox", |tx| change_outbox(tx, true), "outbox", "its changes do not match their hash";
 ];
 
 fn change_outbox(tx: &WriteTransaction, is_last: bool) {

@@ -147,15 +147,11 @@ fn the_next_writer_keeps_its_note_when_the_file_is_replaced() {
             .unwrap();
     };
     type Case<'c> = (&'c str, bool, &'c dyn Fn(&Path, &Path));
-    let cases: [Case<'_>; 4] = [
-        ("compact", false, &|path, _| {
-            assert!(compact(path, Duration::ZERO).is_ok())
-        }),
-        ("restore", false, &restore),
-        ("restore over an old file", true, &restore),
-        ("upgrade", true, &|path, _| {
-            assert!(upgrade(path, Duration::ZERO).is_ok())
-        }),
+    let cases: [Case<'_>; 4] = cases![
+        "compact", false, &|path, _| { assert!(compact(path, Duration::ZERO).is_ok()) };
+        "restore", false, &restore;
+        "restore over an old file", true, &restore;
+        "upgrade", true, &|path, _| { assert!(upgrade(path, Duration::ZERO).is_ok()) };
     ];
     for (what, is_old, replace) in cases {
         let sample = Sample::new();

@@ -49,20 +49,13 @@ fn filter(text: Option<&str>, conditions: &[(&str, &str)]) -> Filter {
 /// Compares every filter, after every row, with a plain loop.
 fn compare(reader: &Reader, model: &Model) {
     type Test = fn(&(&'static str, &'static str, u16)) -> bool;
-    let cases: [(Filter, Test); 6] = [
-        (filter(None, &[]), |_| true),
-        (filter(None, &[("country", "Spain")]), |row| {
-            row.0 == "Spain"
-        }),
-        (
-            filter(None, &[("year", "2022"), ("country", "France")]),
-            |row| row.2 == 2022 && row.0 == "France",
-        ),
-        (filter(Some("onco"), &[]), |row| row.1.contains("Onco")),
-        (filter(Some("failure"), &[("year", "2024")]), |row| {
-            row.1.contains("failure") && row.2 == 2024
-        }),
-        (filter(None, &[("country", "Italy")]), |_| false),
+    let cases: [(Filter, Test); 6] = cases![
+        filter(None, &[]), |_| true;
+        filter(None, &[("country", "Spain")]), |row| { row.0 == "Spain" };
+        filter(None, &[("year", "2022"), ("country", "France")]), |row| row.2 == 2022 && row.0 == "France";
+        filter(Some("onco"), &[]), |row| row.1.contains("Onco");
+        filter(Some("failure"), &[("year", "2024")]), |row| { row.1.contains("failure") && row.2 == 2024 };
+        filter(None, &[("country", "Italy")]), |_| false;
     ];
     let snapshot = reader.newest();
     let license = snapshot.find_license_named("all").unwrap();
@@ -111,40 +104,26 @@ fn filters_find_the_same_in_records_that_were_updated_and_in_new_ones() {
     let mut reader = Reader::open(&sample.path()).unwrap();
     compare(&reader, &model);
     type Step<'s> = (&'static str, &'s dyn Fn(&mut Model));
-    let steps: [Step<'_>; 9] = [
-        ("every fourth id", &|model| {
-            write(&sample, model, (1..=256).map(|at| at * 4), 0)
-        }),
-        ("changes of the first and the last", &|model| {
-            write(&sample, model, [4, 1024].into_iter(), 1)
-        }),
-        ("a row before the first and after the last", &|model| {
-            write(&sample, model, [1, 1025].into_iter(), 0)
-        }),
-        ("new rows between others", &|model| {
-            write(&sample, model, (1..=254).map(|at| at * 4 + 1), 0)
-        }),
-        ("and two more", &|model| {
-            write(&sample, model, [2, 1030].into_iter(), 0)
-        }),
-        ("rows in every place", &|model| {
-            write(&sample, model, (1..=1040).filter(|at| at % 4 != 0), 2)
-        }),
-        ("rows that are removed", &|model| {
+    let steps: [Step<'_>; 9] = cases![
+        "every fourth id", &|model| { write(&sample, model, (1..=256).map(|at| at * 4), 0) };
+        "changes of the first and the last", &|model| { write(&sample, model, [4, 1024].into_iter(), 1) };
+        "a row before the first and after the last", &|model| { write(&sample, model, [1, 1025].into_iter(), 0) };
+        "new rows between others", &|model| { write(&sample, model, (1..=254).map(|at| at * 4 + 1), 0) };
+        "and two more", &|model| { write(&sample, model, [2, 1030].into_iter(), 0) };
+        "rows in every place", &|model| { write(&sample, model, (1..=1040).filter(|at| at % 4 != 0), 2) };
+        "rows that are removed", &|model| {
             sample.edit(|edit| edit.apply(&removal(1..=300)).unwrap());
             model.retain(|id, _| *id > 300);
-        }),
-        (
-            "nearly all rows are removed, so the others are read anew",
-            &|model| {
-                sample.edit(|edit| edit.apply(&removal(301..=1000)).unwrap());
-                model.retain(|id, _| *id > 1000);
-            },
-        ),
-        ("all that is left is changed", &|model| {
+        };
+        "nearly all rows are removed, so the others are read anew",
+        &|model| {
+            sample.edit(|edit| edit.apply(&removal(301..=1000)).unwrap());
+            model.retain(|id, _| *id > 1000);
+        };
+        "all that is left is changed", &|model| {
             let ids: Vec<u64> = model.keys().copied().collect();
             write(&sample, model, ids.into_iter(), 1);
-        }),
+        };
     ];
     for (what, step) in steps {
         step(&mut model);

@@ -4,16 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redb::{ReadableTable, ReadableTableMetadata};
 
-use crate::model::time::now;
 use crate::model::{
     Conference, Curated, Dataset, Id, Journal, License, Organization, RecordFields, ReferenceKind,
-    References, Tag, Timestamp,
+    References, Tag, Timestamp, now,
 };
-use crate::store::StoreError;
+use crate::store::Result;
 use crate::store::error::opaque_debug;
 use crate::store::file::notes::current_user;
 use crate::store::file::open::Writer;
-use crate::store::file::published::CommitPublication;
+use crate::store::file::publication::CommitPublication;
 use crate::store::format::rows::{
     CommitPoint, ImportCounts, StoredCommit, TableCounts, find_linked, last_commit,
     load_record_ids, load_references, load_rows, seal,
@@ -40,12 +39,12 @@ pub struct Edit<'w> {
 
 impl Writer {
     /// Begins the transaction. Dropping it without a commit changes nothing.
-    pub fn begin(&self) -> Result<Edit<'_>, StoreError> {
+    pub fn begin(&self) -> Result<Edit<'_>> {
         self.begin_at(now())
     }
 
     /// Begins the transaction as if the clock showed `began_at`.
-    pub fn begin_at(&self, began_at: Timestamp) -> Result<Edit<'_>, StoreError> {
+    pub fn begin_at(&self, began_at: Timestamp) -> Result<Edit<'_>> {
         let mut tx = WriteTx::new(self.begin_raw()?);
         let last = last_commit(&*tx.open(tables::COMMITS)?)?;
         let base = last.point();
@@ -120,7 +119,7 @@ impl Edit<'_> {
     }
 
     /// Makes the changes durable and visible, if there are any. Fails if another file replaced this one.
-    pub fn commit(mut self) -> Result<(), StoreError> {
+    pub fn commit(mut self) -> Result<()> {
         if self.is_empty() {
             self.tx.abort()?;
             return self.writer.persist();
@@ -150,7 +149,7 @@ impl Edit<'_> {
     }
 
     /// The state of the last commit, which the edit started from.
-    pub fn base(&self) -> Result<Snapshot, StoreError> {
+    pub fn base(&self) -> Result<Snapshot> {
         self.writer.snapshot()
     }
 }
@@ -166,7 +165,7 @@ pub struct Batch {
 }
 
 /// The numbers of records that enter, leave or change in one license and one dataset, by a commit.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, serde::Serialize)]
 #[allow(missing_docs, reason = "described above")]
 pub struct LicenseEffect {
     pub license: String,
@@ -177,7 +176,7 @@ pub struct LicenseEffect {
 }
 
 /// The effects of a batch on rows and licenses.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 #[allow(missing_docs, reason = "described above")]
 pub struct BatchOutcome {
     pub rows: ImportCounts,
@@ -186,17 +185,17 @@ pub struct BatchOutcome {
 
 impl Snapshot {
     /// Finds the content of a record.
-    pub fn find_stored<F: RecordFields>(&self, id: Id) -> Result<Option<Curated<F>>, StoreError> {
+    pub fn find_stored<F: RecordFields>(&self, id: Id) -> Result<Option<Curated<F>>> {
         Ok(self.find_record::<F>(id)?.map(|(record, _)| record))
     }
 
     /// The ids of all records of a dataset.
-    pub fn record_ids(&self, dataset: Dataset) -> Result<BTreeSet<Id>, StoreError> {
+    pub fn record_ids(&self, dataset: Dataset) -> Result<BTreeSet<Id>> {
         load_record_ids(&self.records, dataset)
     }
 
     /// The largest id of a record, including removed records that a license has shown.
-    pub fn largest_id(&self, dataset: Dataset) -> Result<Option<Id>, StoreError> {
+    pub fn largest_id(&self, dataset: Dataset) -> Result<Option<Id>> {
         let code = dataset.code();
         let last = self
             .records
@@ -222,11 +221,7 @@ impl Snapshot {
     }
 
     /// The records that link to an organization or tag.
-    pub fn linked_records(
-        &self,
-        kind: ReferenceKind,
-        id: Id,
-    ) -> Result<Vec<(Dataset, Id)>, StoreError> {
+    pub fn linked_records(&self, kind: ReferenceKind, id: Id) -> Result<Vec<(Dataset, Id)>> {
         find_linked(&self.links, kind, id)
     }
 }

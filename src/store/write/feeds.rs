@@ -9,21 +9,21 @@ use std::ops::Bound;
 use redb::ReadableTable;
 
 use crate::model::{Dataset, FeedId, Id, Subscription};
-use crate::store::StoreError;
 use crate::store::format::feed::{FeedEntry, FeedSum};
 use crate::store::format::rows::{seal, unseal};
 use crate::store::format::tables;
 use crate::store::write_tx::WriteTx;
+use crate::store::{Result, StoreError};
 
 /// The numbers of records that entered a feed, changed in it, and left it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::store) struct FeedChange {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FeedChange {
     pub entering: u64,
     pub changed: u64,
     pub leaving: u64,
 }
 
-fn load_sum(tx: &WriteTx, feed: FeedId, dataset: Dataset) -> Result<FeedSum, StoreError> {
+fn load_sum(tx: &WriteTx, feed: FeedId, dataset: Dataset) -> Result<FeedSum> {
     let feeds = tx.open(tables::FEEDS)?;
     let found = feeds.get(feed.0)?;
     let sum: Option<FeedSum> = found
@@ -42,12 +42,7 @@ fn load_sum(tx: &WriteTx, feed: FeedId, dataset: Dataset) -> Result<FeedSum, Sto
 }
 
 /// Writes the sum of a feed, and entries in the order of their seqs, which are larger than all others in the feed.
-fn append(
-    tx: &WriteTx,
-    sum: &FeedSum,
-    mut entries: Vec<FeedEntry>,
-    is_new: bool,
-) -> Result<(), StoreError> {
+fn append(tx: &WriteTx, sum: &FeedSum, mut entries: Vec<FeedEntry>, is_new: bool) -> Result<()> {
     let feed = sum.feed;
     let end = Bound::Included((feed.0, u64::MAX));
     tx.open(tables::FEEDS)?
@@ -64,12 +59,12 @@ fn append(
 
 /// Writes the new entries of changed records to a shared feed. They must be ordered by seq, and their seqs larger than
 /// all others. The entry of a hidden record must be a tombstone. It is written only if the record was live in the feed.
-pub(in crate::store) fn write(
+pub fn write(
     tx: &WriteTx,
     feed: FeedId,
     dataset: Dataset,
     entries: impl Iterator<Item = FeedEntry>,
-) -> Result<FeedChange, StoreError> {
+) -> Result<FeedChange> {
     let mut sum = load_sum(tx, feed, dataset)?;
     let by_id = tx.open(tables::FEED_RECORDS)?;
     let mut by_seq = tx.open(tables::FEED_ENTRIES)?;
@@ -108,12 +103,12 @@ pub(in crate::store) fn write(
     Ok(change)
 }
 
-pub(in crate::store) fn create(
+pub fn create(
     tx: &WriteTx,
     feed: FeedId,
     dataset: Dataset,
     mut entries: Vec<FeedEntry>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let mut sum = FeedSum::empty(feed, dataset);
     entries.iter().for_each(|entry| sum.add(entry));
     entries.sort_unstable_by_key(|entry| entry.seq);
@@ -121,7 +116,7 @@ pub(in crate::store) fn create(
 }
 
 /// Removes a feed that no license uses.
-pub(in crate::store) fn erase(tx: &WriteTx, feed: FeedId) -> Result<(), StoreError> {
+pub fn erase(tx: &WriteTx, feed: FeedId) -> Result<()> {
     let first = (feed.0, 0);
     let last = (feed.0, u64::MAX);
     tx.open(tables::FEED_ENTRIES)?.remove_range(first, last)?;
@@ -131,11 +126,11 @@ pub(in crate::store) fn erase(tx: &WriteTx, feed: FeedId) -> Result<(), StoreErr
 }
 
 /// A license's entries by record: those of its baseline, replaced by those of its shared feed since the joining.
-pub(in crate::store) fn load_entries(
+pub fn load_entries(
     tx: &WriteTx,
     dataset: Dataset,
     subscription: Option<Subscription>,
-) -> Result<BTreeMap<Id, FeedEntry>, StoreError> {
+) -> Result<BTreeMap<Id, FeedEntry>> {
     let Some(Subscription {
         feed,
         joined_at,

@@ -6,13 +6,12 @@ use std::num::NonZeroU64;
 use ipnet::IpNet;
 use serde::Serialize;
 
-use crate::model::key::{KeyStatus, new_key_id};
+use crate::model::key::new_key_id;
 use crate::model::license::DEFAULT_RATE_LIMIT;
 use crate::model::{
-    ApiKey, ConferenceFields, Dataset, FeedId, Id, JournalFields, KeyHash, KeyRecord, License,
-    LicenseId, PerDataset, RecordFields, Scope, Subscription, Timestamp,
+    ApiKey, Dataset, FeedId, Id, KeyHash, KeyRecord, KeyStatus, License, LicenseId, PerDataset,
+    RecordFields, Scope, Subscription, Timestamp, with_fields,
 };
-use crate::store::StoreError;
 use crate::store::format::feed::FeedEntry;
 use crate::store::format::rows::{
     CLOCK_TOLERANCE_S, RecordRow, for_each_record, load_keys, seal, seal_under,
@@ -20,9 +19,10 @@ use crate::store::format::rows::{
 use crate::store::format::tables;
 use crate::store::write::edit::{Edit, LicenseEffect};
 use crate::store::write::feeds;
+use crate::store::{Result, StoreError};
 
 /// The effects of a change of a license.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct LicenseChange {
     pub created: bool,
@@ -45,6 +45,9 @@ pub struct KeySettings {
     pub allowed_ips: Vec<IpNet>,
 }
 
+/// The records in a scope by id, with the time of their last change and their log seq.
+type VisibleRecords = BTreeMap<Id, (Timestamp, u64)>;
+
 impl Edit<'_> {
     /// Replaces the scope of a license, or creates the license. The same scope again changes nothing. The feed first
     /// gets the entering records by (`updated_at`, id), then the leaving records by id.
@@ -53,7 +56,7 @@ impl Edit<'_> {
         name: &str,
         scope: Scope,
         rate_limit: Option<u32>,
-    ) -> Result<LicenseChange, StoreError> {
+    ) -> Result<LicenseChange> {
         let stored = self.find_license(name).cloned();
         let created = stored.is_none();
         let mut license = match stored {
@@ -85,12 +88,8 @@ impl Edit<'_> {
             for dataset in Dataset::ALL {
                 let concerned =
                     license.scope.datasets.contains(&dataset) || scope.datasets.contains(&dataset);
-                let (effect, of) = match dataset {
-                    Dataset::Conferences => {
-                        self.rescope::<ConferenceFields>(&mut license, &scope)?
-                    }
-                    Dataset::Journals => self.rescope::<JournalFields>(&mut license, &scope)?,
-                };
+                let (effect, of) =
+                    with_fields!(dataset, F => self.rescope::<F>(&mut license, &scope)?);
                 let leaving = effect.leaving;
                 let is_large = leaving > 10 && leaving.saturating_mul(10) > of;
                 if is_large || leaving > 0 && leaving == of {
@@ -116,7 +115,7 @@ impl Edit<'_> {
         &mut self,
         license: &mut License,
         scope: &Scope,
-    ) -> Result<(LicenseEffect, u64), StoreError> {
+    ) -> Result<(LicenseEffect, u64)> {
         let dataset = F::DATASET;
         let mut effect = LicenseEffect {
             license: license.name.clone(),
@@ -128,81 +127,22 @@ impl Edit<'_> {
         if license.scope.shows_same(scope, dataset) {
             return Ok((effect, 0));
         }
-        let licensed = scope.datasets.contains(&dataset);
-        let visible = if licensed {
+        let visible = if scope.datasets.contains(&dataset) {
             self.visible_records::<F>(scope)?
         } else {
-            BTreeMap::new()
+            VisibleRecords::new()
         };
         let before = license.subscriptions[dataset];
         let mut entries = feeds::load_entries(&self.tx, dataset, before)?;
-        let is_live = |id: &Id| entries.get(id).is_some_and(FeedEntry::is_live);
-        let mut entering: Vec<(Timestamp, Id, u64)> = visible
-            .iter()
-            .filter(|(id, _)| !is_live(id))
-            .map(|(id, (updated_at, log_seq))| (*updated_at, *id, *log_seq))
-            .collect();
-        entering.sort_unstable();
-        let leaving: Vec<Id> = entries
-            .values()
-            .filter(|entry| entry.is_live() && !visible.contains_key(&entry.id))
-            .map(|entry| entry.id)
-            .collect();
-        for (_, id, log_seq) in entering {
-            effect.entering += 1;
-            entries.insert(
-                id,
-                FeedEntry {
-                    seq: self.take_seq(),
-                    id,
-                    log_seq: NonZeroU64::new(log_seq),
-                },
-            );
-        }
-        for id in leaving {
-            effect.leaving += 1;
-            entries.insert(
-                id,
-                FeedEntry {
-                    seq: self.take_seq(),
-                    id,
-                    log_seq: None,
-                },
-            );
-        }
-        let shown =
-            u64::try_from(visible.len()).unwrap_or(u64::MAX) + effect.leaving - effect.entering;
+        let shown = entries.values().filter(|entry| entry.is_live()).count() as u64;
+        self.change_entries(&mut entries, &visible, &mut effect);
         if let Some(Subscription { baseline, .. }) = before {
             feeds::erase(&self.tx, baseline)?;
         }
         self.leave_feed(license, dataset)?;
         let baseline = FeedId(self.take_seq());
         feeds::create(&self.tx, baseline, dataset, entries.into_values().collect())?;
-        let others = self
-            .licenses
-            .iter()
-            .filter(|other| licensed && other.id != license.id);
-        let shared = others
-            .filter(|other| other.scope.shows_same(scope, dataset))
-            .find_map(|other| other.feed(dataset));
-        let feed = match shared {
-            None if licensed => {
-                let feed = FeedId(self.take_seq());
-                let live = |(id, (_, seq)): (Id, (Timestamp, u64))| FeedEntry {
-                    seq,
-                    id,
-                    log_seq: NonZeroU64::new(seq),
-                };
-                feeds::create(
-                    &self.tx,
-                    feed,
-                    dataset,
-                    visible.into_iter().map(live).collect(),
-                )?;
-                Some(feed)
-            }
-            shared => shared,
-        };
+        let feed = self.join_feed(license.id, scope, dataset, visible)?;
         license.subscriptions[dataset] = Some(Subscription {
             feed,
             joined_at: self.commit.last_seq,
@@ -211,12 +151,67 @@ impl Edit<'_> {
         Ok((effect, shown))
     }
 
-    /// The records in a scope, with the time of their last change and their log seq.
-    fn visible_records<F: RecordFields>(
-        &self,
+    /// Gives new entries to the records that enter, by (`updated_at`, id), then to those that leave, by id.
+    fn change_entries(
+        &mut self,
+        entries: &mut BTreeMap<Id, FeedEntry>,
+        visible: &VisibleRecords,
+        effect: &mut LicenseEffect,
+    ) {
+        let entering = visible
+            .iter()
+            .filter(|(id, _)| !entries.get(id).is_some_and(FeedEntry::is_live));
+        let mut entering: Vec<(Timestamp, Id, u64)> = entering
+            .map(|(id, (updated_at, log_seq))| (*updated_at, *id, *log_seq))
+            .collect();
+        entering.sort_unstable();
+        let leaving = entries
+            .values()
+            .filter(|entry| entry.is_live() && !visible.contains_key(&entry.id));
+        let leaving: Vec<Id> = leaving.map(|entry| entry.id).collect();
+        effect.entering = entering.len() as u64;
+        effect.leaving = leaving.len() as u64;
+        let entering = entering
+            .into_iter()
+            .map(|(_, id, log_seq)| (id, NonZeroU64::new(log_seq)));
+        for (id, log_seq) in entering.chain(leaving.into_iter().map(|id| (id, None))) {
+            let seq = self.take_seq();
+            entries.insert(id, FeedEntry { seq, id, log_seq });
+        }
+    }
+
+    /// Returns the feed of all licenses that show the records of a scope, and creates it if there is none. `None` if
+    /// the scope lacks the dataset.
+    fn join_feed(
+        &mut self,
+        license: LicenseId,
         scope: &Scope,
-    ) -> Result<BTreeMap<Id, (Timestamp, u64)>, StoreError> {
-        let mut visible = BTreeMap::new();
+        dataset: Dataset,
+        visible: VisibleRecords,
+    ) -> Result<Option<FeedId>> {
+        if !scope.datasets.contains(&dataset) {
+            return Ok(None);
+        }
+        let others = self.licenses.iter().filter(|other| other.id != license);
+        let shared = others
+            .filter(|other| other.scope.shows_same(scope, dataset))
+            .find_map(|other| other.feed(dataset));
+        if shared.is_some() {
+            return Ok(shared);
+        }
+        let feed = FeedId(self.take_seq());
+        let entries = visible.into_iter().map(|(id, (_, seq))| FeedEntry {
+            seq,
+            id,
+            log_seq: NonZeroU64::new(seq),
+        });
+        feeds::create(&self.tx, feed, dataset, entries.collect())?;
+        Ok(Some(feed))
+    }
+
+    /// The records in a scope, with the time of their last change and their log seq.
+    fn visible_records<F: RecordFields>(&self, scope: &Scope) -> Result<VisibleRecords> {
+        let mut visible = VisibleRecords::new();
         let records = self.tx.open(tables::RECORDS)?;
         let log = self.tx.open(tables::LOG)?;
         for_each_record(&*records, &*log, |row: RecordRow<F>| {
@@ -229,7 +224,7 @@ impl Edit<'_> {
     }
 
     /// Removes a license from its shared feed. Erases the feed if no other license uses it.
-    fn leave_feed(&mut self, license: &License, dataset: Dataset) -> Result<(), StoreError> {
+    fn leave_feed(&mut self, license: &License, dataset: Dataset) -> Result<()> {
         let Some(left) = license.feed(dataset) else {
             return Ok(());
         };
@@ -244,7 +239,7 @@ impl Edit<'_> {
         }
     }
 
-    fn put_license(&mut self, license: License) -> Result<(), StoreError> {
+    fn put_license(&mut self, license: License) -> Result<()> {
         let bytes = seal(&license)?;
         self.tx
             .open(tables::LICENSES)?
@@ -257,7 +252,7 @@ impl Edit<'_> {
     }
 
     /// Removes a license and its feeds, and revokes its keys. Returns the number of keys that were usable.
-    pub fn remove_license(&mut self, name: &str) -> Result<usize, StoreError> {
+    pub fn remove_license(&mut self, name: &str) -> Result<usize> {
         let found = self.find_license(name).cloned();
         let license = found.ok_or_else(|| StoreError::NoSuchLicense(name.to_owned()))?;
         for dataset in Dataset::ALL {
@@ -293,7 +288,7 @@ impl Edit<'_> {
         &mut self,
         license: &str,
         settings: KeySettings,
-    ) -> Result<(ApiKey, KeyRecord), StoreError> {
+    ) -> Result<(ApiKey, KeyRecord)> {
         let license = self
             .find_license(license)
             .ok_or_else(|| StoreError::NoSuchLicense(license.to_owned()))?;
@@ -315,7 +310,7 @@ impl Edit<'_> {
     }
 
     /// Revokes a key from now on.
-    pub fn revoke_key(&mut self, id: &str) -> Result<KeyRecord, StoreError> {
+    pub fn revoke_key(&mut self, id: &str) -> Result<KeyRecord> {
         let (hash, mut key) = self.find_key(id)?;
         if key.status_after(self.began_at, self.commit.time) == KeyStatus::Revoked {
             return Err(StoreError::KeyOutOfUse {
@@ -331,11 +326,7 @@ impl Edit<'_> {
 
     /// Creates a key with the settings of another. The other key stays usable for `overlap_s` seconds. Fails if the
     /// clock is behind the last commit, because an overlap would begin at the time of that commit.
-    pub fn replace_key(
-        &mut self,
-        id: &str,
-        overlap_s: i64,
-    ) -> Result<(ApiKey, KeyRecord), StoreError> {
+    pub fn replace_key(&mut self, id: &str, overlap_s: i64) -> Result<(ApiKey, KeyRecord)> {
         let (hash, mut old) = self.find_key(id)?;
         let status = old.status_after(self.began_at, self.commit.time);
         if status != KeyStatus::Active {
@@ -367,18 +358,18 @@ impl Edit<'_> {
         Ok((key, record))
     }
 
-    fn find_key(&self, id: &str) -> Result<(KeyHash, KeyRecord), StoreError> {
+    fn find_key(&self, id: &str) -> Result<(KeyHash, KeyRecord)> {
         self.load_keys()?
             .into_iter()
             .find(|(_, key)| key.id == id)
             .ok_or_else(|| StoreError::NoSuchKey(id.to_owned()))
     }
 
-    fn load_keys(&self) -> Result<Vec<(KeyHash, KeyRecord)>, StoreError> {
+    fn load_keys(&self) -> Result<Vec<(KeyHash, KeyRecord)>> {
         load_keys(&*self.tx.open(tables::KEYS)?)
     }
 
-    fn put_key(&self, hash: &KeyHash, key: &KeyRecord) -> Result<(), StoreError> {
+    fn put_key(&self, hash: &KeyHash, key: &KeyRecord) -> Result<()> {
         self.tx
             .open(tables::KEYS)?
             .insert(hash.0, seal_under(&hash.0, key)?.as_slice())?;

@@ -4,6 +4,6 @@
 //! - [`records`]: applying a batch; [`feeds`]: writing feeds; [`licensing`]: changing licenses and keys.
 
 pub mod edit;
-pub mod feeds;
+mod feeds;
 pub mod licensing;
 pub mod records;

@@ -6,12 +6,11 @@ use std::ops::Bound;
 
 use redb::{ReadableTable, ReadableTableMetadata, TableDefinition};
 
-use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{
-    ConferenceFields, Curated, FeedId, Id, JournalFields, PerDataset, RecordFields, ReferenceKind,
-    References, Timestamp, json,
+    ConferenceFields, Curated, FeedId, Id, JournalFields, PerDataset, RecordFields,
+    ReferenceFields, ReferenceKind, Referenced, References, Timestamp, json,
 };
-use crate::store::StoreError;
+use crate::store::Result;
 use crate::store::format::feed::FeedEntry;
 use crate::store::format::rows::{
     RecordRow, RowCounts, find_linked, find_record, hash, load_record_ids, seal,
@@ -53,7 +52,7 @@ impl Edit<'_> {
     /// Applies a batch. Rows equal to the stored ones change nothing. A changed organization or tag changes all records
     /// that link to it. The changed records get seqs in the order of (dataset, id). After an error, the edit must be
     /// dropped.
-    pub fn apply(&mut self, batch: &Batch) -> Result<BatchOutcome, StoreError> {
+    pub fn apply(&mut self, batch: &Batch) -> Result<BatchOutcome> {
         let mut outcome = BatchOutcome::default();
         let mut touched = PerDataset::<BTreeSet<Id>>::default();
         let mut changed = Vec::new();
@@ -91,7 +90,7 @@ impl Edit<'_> {
         stored: fn(&mut References) -> &mut BTreeMap<Id, Referenced<F>>,
         rows: &BTreeMap<Id, Option<Curated<F>>>,
         changed: &mut Vec<(ReferenceKind, Id)>,
-    ) -> Result<RowCounts, StoreError> {
+    ) -> Result<RowCounts> {
         let mut counts = RowCounts::default();
         let mut table = self.tx.open(table)?;
         let stored = stored(&mut self.references);
@@ -125,7 +124,7 @@ impl Edit<'_> {
         rows: &BTreeMap<Id, Option<Curated<F>>>,
         touched: &BTreeSet<Id>,
         outcome: &mut BatchOutcome,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let dataset = F::DATASET;
         let mut counts = RowCounts::default();
         let mut changes: Vec<RecordChange<'_, F>> = Vec::new();
@@ -188,7 +187,7 @@ impl Edit<'_> {
     fn write<F: RecordFields>(
         &mut self,
         changes: &[RecordChange<'_, F>],
-    ) -> Result<Vec<LicenseEffect>, StoreError> {
+    ) -> Result<Vec<LicenseEffect>> {
         self.write_records(changes)?;
         self.write_log(changes)?;
         self.write_links(changes)?;
@@ -198,10 +197,7 @@ impl Edit<'_> {
         self.write_feeds(changes)
     }
 
-    fn write_records<F: RecordFields>(
-        &mut self,
-        changes: &[RecordChange<'_, F>],
-    ) -> Result<(), StoreError> {
+    fn write_records<F: RecordFields>(&mut self, changes: &[RecordChange<'_, F>]) -> Result<()> {
         let code = F::DATASET.code();
         let mut records = self.tx.open(tables::RECORDS)?;
         let is_fresh = |change: &&RecordChange<'_, F>| change.before.is_none();
@@ -225,10 +221,7 @@ impl Edit<'_> {
     }
 
     /// Moves the log rows of changed records to their new seqs, which are larger than all others.
-    fn write_log<F: RecordFields>(
-        &mut self,
-        changes: &[RecordChange<'_, F>],
-    ) -> Result<(), StoreError> {
+    fn write_log<F: RecordFields>(&mut self, changes: &[RecordChange<'_, F>]) -> Result<()> {
         let code = F::DATASET.code();
         let mut log = self.tx.open(tables::LOG)?;
         for before in changes.iter().filter_map(|change| change.before.as_ref()) {
@@ -247,10 +240,7 @@ impl Edit<'_> {
         run.close()
     }
 
-    fn write_links<F: RecordFields>(
-        &mut self,
-        changes: &[RecordChange<'_, F>],
-    ) -> Result<(), StoreError> {
+    fn write_links<F: RecordFields>(&mut self, changes: &[RecordChange<'_, F>]) -> Result<()> {
         fn links<F: RecordFields>(record: Option<&Curated<F>>) -> BTreeSet<(u8, Id)> {
             let Some(record) = record else {
                 return BTreeSet::new();
@@ -285,7 +275,7 @@ impl Edit<'_> {
     fn write_feeds<F: RecordFields>(
         &mut self,
         changes: &[RecordChange<'_, F>],
-    ) -> Result<Vec<LicenseEffect>, StoreError> {
+    ) -> Result<Vec<LicenseEffect>> {
         let dataset = F::DATASET;
         let mut written: BTreeMap<FeedId, FeedChange> = BTreeMap::new();
         let mut effects = Vec::new();
@@ -339,7 +329,7 @@ impl Edit<'_> {
 
     /// The records of a dataset that this edit has added or changed, also by what they link to, in the order of the
     /// changes.
-    pub fn written_records<F: RecordFields>(&self) -> Result<Vec<Curated<F>>, StoreError> {
+    pub fn written_records<F: RecordFields>(&self) -> Result<Vec<Curated<F>>> {
         let code = F::DATASET.code();
         let log = self.tx.open(tables::LOG)?;
         let rows = log
@@ -354,7 +344,7 @@ impl Edit<'_> {
     /// Renders the JSON of all records again, for a program with other fields. A record whose JSON changes gets a new
     /// seq, but keeps its `updated_at`. Takes at least one seq. After an error, the
     /// edit must be dropped.
-    pub fn rerender_all(&mut self) -> Result<(), StoreError> {
+    pub fn rerender_all(&mut self) -> Result<()> {
         self.render_dataset::<ConferenceFields>()?;
         self.render_dataset::<JournalFields>()?;
         if self.is_empty() {
@@ -364,7 +354,7 @@ impl Edit<'_> {
         Ok(())
     }
 
-    fn render_dataset<F: RecordFields>(&mut self) -> Result<(), StoreError> {
+    fn render_dataset<F: RecordFields>(&mut self) -> Result<()> {
         let code = F::DATASET.code();
         let ids: Vec<Id> = load_record_ids(&*self.tx.open(tables::RECORDS)?, F::DATASET)?
             .into_iter()

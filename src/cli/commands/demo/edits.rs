@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::api::SnapshotSource;
 use crate::cli::output::print_line;
@@ -41,13 +41,13 @@ const SAMPLE: [(&str, &[u8]); 4] = [
 ];
 
 /// The therapy area of the second, narrower license.
-pub(super) const NARROW_AREA: &str = "Oncology";
+pub const NARROW_AREA: &str = "Oncology";
 
 const FULL_LICENSE: &str = "demo";
 const NARROW_LICENSE: &str = "demo-oncology";
 
 /// The values in the printed commands.
-pub(super) struct DemoData {
+pub struct DemoData {
     pub full_key: String,
     pub narrow_key: String,
     pub conferences: u64,
@@ -76,7 +76,7 @@ impl DemoData {
 }
 
 /// Creates the database, with its licenses and keys.
-pub(super) fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Result<DemoData> {
+pub fn load(folder: &Path, database: &Path, wait: Duration) -> Result<DemoData> {
     let files = folder.join("data");
     std::fs::create_dir(&files)?;
     for (name, content) in SAMPLE {
@@ -146,7 +146,7 @@ const EDITS_PER_ROUND: usize = 4;
 type Edited = (Id, Vec<String>);
 
 /// Makes the edits.
-pub(super) struct Curator {
+pub struct Curator {
     database: PathBuf,
     wait: Duration,
     /// The original conferences, split into those of the narrow license and the others.
@@ -157,7 +157,7 @@ pub(super) struct Curator {
 
 impl Curator {
     /// Creates a curator that never edits the conference `spared`, because the printed commands use it.
-    pub fn new(database: &Path, wait: Duration, spared: Id) -> anyhow::Result<Curator> {
+    pub fn new(database: &Path, wait: Duration, spared: Id) -> Result<Curator> {
         let mut narrow = Vec::new();
         let mut others = Vec::new();
         Reader::open(database)?
@@ -208,7 +208,7 @@ impl Curator {
 
     /// Makes the next edit and returns it with the seq of its commit; `None` if another command changed the data. The
     /// first edits of a round show the most.
-    fn edit(&mut self) -> anyhow::Result<Option<(DemoEdit, u64)>> {
+    fn edit(&mut self) -> Result<Option<(DemoEdit, u64)>> {
         let round = self.turn / EDITS_PER_ROUND;
         let step = self.turn % EDITS_PER_ROUND;
         self.turn += 1;

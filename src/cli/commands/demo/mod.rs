@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, Result};
 use clap::Args;
 use tokio::net::TcpListener;
 
@@ -18,13 +18,13 @@ use crate::cli::commands::serve::{LogArgs, NO_RUNTIME, cannot_listen};
 use crate::cli::common::Common;
 use crate::cli::output::print_line;
 use crate::explorer::Demo;
-use crate::model::printable::ShellWord;
+use crate::model::ShellWord;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::{Limits, Setup, StopSignals, Watcher, run_to_end, serve};
 
 /// Arguments of `medfeed demo`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct DemoArgs {
+pub struct DemoArgs {
     /// The address to listen on [default: 127.0.0.1:8080, or a free port if that one is in use]
     #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     listen: Option<SocketAddr>,
@@ -35,7 +35,7 @@ pub(in crate::cli) struct DemoArgs {
     log: LogArgs,
 }
 
-pub(in crate::cli) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: DemoArgs) -> Result<ExitCode> {
     let log = args.log.start("warn")?;
     run_to_end(async {
         // Caught before there is a folder, so that no signal leaves it behind.
@@ -93,7 +93,7 @@ fn url_of(address: SocketAddr) -> String {
     }
 }
 
-async fn listen(requested: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
+async fn listen(requested: Option<SocketAddr>) -> Result<TcpListener> {
     if let Some(address) = requested {
         return TcpListener::bind(address)
             .await

@@ -10,12 +10,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-pub(in crate::cli) use self::read_args::ReadArgs;
+pub use self::read_args::ReadArgs;
 use crate::cli::arguments::parse_note;
 use crate::cli::change::Changes;
 use crate::cli::common::{AccessChange, Common, require_folder};
@@ -27,8 +27,8 @@ use crate::import::{
     self, BadRows, Finding, Findings, ImportRows, InputError, MergeOptions, Merged, ReadOptions,
     Refusal, Source, SourceRows,
 };
-use crate::model::Head;
 use crate::model::message::message;
+use crate::model::{Head, Joined};
 use crate::store::Writer;
 use crate::store::write::edit::BatchOutcome;
 
@@ -41,7 +41,7 @@ fn parse_allowed_faults(text: &str) -> Result<usize, String> {
 
 /// Arguments of `medfeed import`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ImportArgs {
+pub struct ImportArgs {
     #[command(flatten)]
     read: ReadArgs,
     /// Create the database if there is none
@@ -98,7 +98,7 @@ struct Written {
     changes: Option<Changes>,
 }
 
-pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
+pub fn run(common: &Common, args: &ImportArgs) -> Result<ExitCode> {
     common.require_db(args.create, args.dry_run)?;
     if !args.dry_run {
         common.confirm_clock()?;
@@ -123,7 +123,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
 
 impl<'a> Run<'a> {
     /// Reads the files.
-    fn begin(common: &'a Common, args: &'a ImportArgs) -> anyhow::Result<Run<'a>> {
+    fn begin(common: &'a Common, args: &'a ImportArgs) -> Result<Run<'a>> {
         let bar = if !common.json && can_draw() {
             ProgressBar::new_spinner()
         } else {
@@ -154,7 +154,7 @@ impl<'a> Run<'a> {
     }
 
     /// Refuses the import, and writes its bad rows to the file of `--faults`.
-    fn refuse(&self, refusal: Refusal) -> anyhow::Result<ExitCode> {
+    fn refuse(&self, refusal: Refusal) -> Result<ExitCode> {
         self.bar.finish_and_clear();
         if let Refusal::BadRows(bad) = &refusal {
             self.write_faults(bad)?;
@@ -168,7 +168,7 @@ impl<'a> Run<'a> {
     }
 
     /// Refuses the import for its warnings, as `--strict` says.
-    fn refuse_warnings(&self, warnings: &Findings) -> anyhow::Result<ExitCode> {
+    fn refuse_warnings(&self, warnings: &Findings) -> Result<ExitCode> {
         self.bar.finish_and_clear();
         print_warnings(self.common, warnings, self.args.read.all_faults);
         let count = counted(warnings.total(), "warning");
@@ -179,7 +179,7 @@ impl<'a> Run<'a> {
     }
 
     /// Asks before a commit with warnings, at a terminal.
-    fn ask(&mut self, warnings: &Findings) -> anyhow::Result<()> {
+    fn ask(&mut self, warnings: &Findings) -> Result<()> {
         let is_accepted = warnings.is_empty() || self.accepted.as_ref() == Some(warnings);
         if is_accepted || !self.args.asks(self.common) {
             return Ok(());
@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
 
     /// Commits the rows that were merged with the commit `head`. If there is another one by now, and the warnings are
     /// others than those that were accepted, returns `None` and releases the writer's lock.
-    fn write(&self, head: Head, mut merged: Merged) -> anyhow::Result<Option<Written>> {
+    fn write(&self, head: Head, mut merged: Merged) -> Result<Option<Written>> {
         let Run { common, args, .. } = *self;
         show_step(&self.bar, "waiting for the writer's lock");
         let writer = common.open_to_change(args.create, args.dry_run)?;
@@ -226,7 +226,7 @@ impl<'a> Run<'a> {
     }
 
     /// Shows the result.
-    fn finish(&self, written: &Written) -> anyhow::Result<ExitCode> {
+    fn finish(&self, written: &Written) -> Result<ExitCode> {
         let Run { common, args, .. } = *self;
         let merged = &written.merged;
         self.bar.finish_and_clear();
@@ -248,7 +248,7 @@ impl<'a> Run<'a> {
     }
 
     /// Writes the bad rows to the file of `--faults`, if there are some.
-    fn write_faults(&self, bad: &Findings) -> anyhow::Result<()> {
+    fn write_faults(&self, bad: &Findings) -> Result<()> {
         let Some(path) = self.args.faults.as_ref().filter(|_| !bad.is_empty()) else {
             return Ok(());
         };
@@ -302,10 +302,10 @@ impl ImportArgs {
     /// The description for the history.
     fn describe(&self, sources: &[Source]) -> String {
         let read = sources.iter().filter(|source| !source.is_skipped);
-        let names: Vec<&str> = read.map(|source| &*source.name).collect();
+        let names = read.map(|source| &*source.name).joined(" ");
         format!(
             "import {}{}",
-            names.join(" "),
+            names,
             if self.replace { " --replace" } else { "" }
         )
     }
@@ -316,7 +316,7 @@ fn merge_unlocked(
     common: &Common,
     rows: ImportRows,
     options: &MergeOptions,
-) -> anyhow::Result<(Head, Result<Merged, Refusal>)> {
+) -> Result<(Head, Result<Merged, Refusal>)> {
     let db = common.resolved_db();
     require_folder(&db)?;
     if !db.exists() {
@@ -339,7 +339,7 @@ fn refuse(
     refusal: Refusal,
     read: &ReadArgs,
     allowed: Option<usize>,
-) -> anyhow::Result<ExitCode> {
+) -> Result<ExitCode> {
     let all_faults = read.all_faults;
     let bad = match refusal {
         Refusal::BadRows(bad) => bad,
@@ -380,7 +380,7 @@ fn refuse(
 }
 
 /// Prints why an import was refused; as JSON, with the findings.
-fn refuse_with(common: &Common, error: &str, found: &Findings) -> anyhow::Result<ExitCode> {
+fn refuse_with(common: &Common, error: &str, found: &Findings) -> Result<ExitCode> {
     if common.json {
         let json = json!({
             "committed": false, "error": error, "errors": found.kept(), "groups": found.groups(),
@@ -412,10 +412,7 @@ fn show_step(bar: &ProgressBar, message: &'static str) {
 }
 
 /// Prints the error of an option, a recipe or a whole file like that of rows.
-pub(in crate::cli) fn refuse_input(
-    common: &Common,
-    done: anyhow::Result<ExitCode>,
-) -> anyhow::Result<ExitCode> {
+pub fn refuse_input(common: &Common, done: Result<ExitCode>) -> Result<ExitCode> {
     let InputError(file, error) = match done {
         Err(error) if common.json => error.downcast()?,
         done => return done,
@@ -430,7 +427,7 @@ pub(in crate::cli) fn refuse_input(
 }
 
 /// Runs `medfeed lint`.
-pub(in crate::cli) fn lint(common: &Common, args: &ReadArgs) -> anyhow::Result<ExitCode> {
+pub fn lint(common: &Common, args: &ReadArgs) -> Result<ExitCode> {
     let findings = if args.paths.is_empty() {
         lint_database(common.open_reader()?.newest())?
     } else {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::Result;
 use clap::Args;
 use strum::VariantNames;
 
@@ -13,7 +14,7 @@ use crate::import::{
 
 /// The files to read, and how.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ReadArgs {
+pub struct ReadArgs {
     /// Files to read, or folders with such files. Without --dataset, a file or a sheet of a workbook is named
     /// conferences, journals, organizations or tags. Formats: .jsonl, .json, .csv (each also with .gz) and .xlsx. `-`
     /// reads standard input
@@ -75,7 +76,7 @@ fn assignment(parts: Option<(&str, &str)>) -> Result<(String, String), &'static 
 
 impl ReadArgs {
     /// Finds the files at the paths, and returns the options for reading them.
-    pub fn sources_and_options(&self) -> anyhow::Result<(Vec<Source>, ReadOptions)> {
+    pub fn sources_and_options(&self) -> Result<(Vec<Source>, ReadOptions)> {
         let (mut options, of_recipe) = match &self.recipe {
             Some(path) => read_recipe(path)?,
             None => (ReadOptions::default(), None),

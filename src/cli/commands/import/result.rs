@@ -8,7 +8,7 @@ use super::{ImportArgs, Written};
 use crate::cli::change::Changes;
 use crate::cli::output::{counted, list_findings};
 use crate::import::{FilledFields, Findings, ListCounts, Merged};
-use crate::model::printable::Printable;
+use crate::model::{Joined, Printable};
 use crate::store::RowCounts;
 use crate::store::write::edit::{BatchOutcome, LicenseEffect};
 
@@ -149,18 +149,13 @@ fn describe_counts(outcome: &BatchOutcome, merged: &Merged) -> String {
 fn describe_filled(filled: &[FilledFields]) -> String {
     let mut text = String::new();
     for FilledFields { kind, rows, fields } in filled {
-        let fields: Vec<String> = fields
+        let fields = fields
             .iter()
             .map(|(field, count)| format!("{field} {count}"))
-            .collect();
+            .joined(", ");
         let verb = if *rows == 1 { "fills" } else { "fill" };
         // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "{kind}: {} {verb} {}",
-            counted(*rows, "row"),
-            fields.join(", ")
-        );
+        let _ = writeln!(text, "{kind}: {} {verb} {}", counted(*rows, "row"), fields);
     }
     text
 }
@@ -178,11 +173,11 @@ fn fate_of_unknown(counts: &ListCounts) -> String {
         [] => String::new(),
         [(_, fate)] => format!(" ({fate})"),
         _ => {
-            let parts: Vec<String> = fates
+            let parts = fates
                 .iter()
                 .map(|(rows, fate)| format!("{rows} {fate}"))
-                .collect();
-            format!(" ({})", parts.join(", "))
+                .joined(", ");
+            format!(" ({})", parts)
         }
     }
 }

@@ -5,16 +5,16 @@ use std::cmp::Reverse;
 use super::content::{
     DraftColumn, days_in, has_issn, is_absence, is_address, is_data, is_place, is_range,
 };
-use super::currency::{currency_column, is_dollar, names_dollars, names_other_currency};
 use super::names::{KnownName, known_name, price_name, year_of};
 use crate::import::lint::is_area;
+use crate::import::read::currency::{is_currency, is_dollar, names_dollars, names_other_currency};
 use crate::import::read::dates::DateOrder;
 use crate::import::read::options::{ISSN_COLUMNS, field_named};
 use crate::import::read::row_kind::RowKind;
 use crate::import::read::shared_cells::split_at_signs;
 use crate::import::read::table_cell::Notation;
 use crate::model::country::is_country;
-use crate::model::fold::is_blank;
+use crate::model::fold::{fold, is_blank};
 
 /// Fields that a column may contain.
 #[derive(Debug)]
@@ -296,4 +296,28 @@ fn without_number(column: &DraftColumn) -> &str {
 
 fn has_two_days(text: &str) -> bool {
     days_in(text, Some(DateOrder::Dmy)).is_some_and(|(first, last)| first != last)
+}
+
+/// Words in the header of a column with currencies.
+const HEADERS: [&str; 9] = [
+    "currency", "wahrung", "waehrung", "devise", "moneda", "moeda", "valuta", "waluta", "monnaie",
+];
+
+/// Returns the index of the column with currencies that is nearest to a column.
+fn currency_column(columns: &[DraftColumn], near: usize) -> Option<usize> {
+    let has_currencies = |at: &usize| {
+        let header = fold(&columns[*at].header);
+        *at != near
+            && !columns[*at].cells.is_empty()
+            && (columns[*at].are_mostly(is_currency)
+                || HEADERS.iter().any(|word| header.contains(word))
+                    && !columns[*at].are_mostly(has_digit))
+    };
+    (0..columns.len())
+        .filter(has_currencies)
+        .min_by_key(|at| at.abs_diff(near))
+}
+
+fn has_digit(text: &str) -> bool {
+    text.bytes().any(|byte| byte.is_ascii_digit())
 }

@@ -9,7 +9,6 @@
 
 mod assign;
 mod content;
-pub(in crate::import) mod currency;
 mod header;
 pub(in crate::import) mod names;
 mod notation;

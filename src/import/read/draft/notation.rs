@@ -268,18 +268,15 @@ mod tests {
 
     #[test]
     fn dates_show_the_order_of_day_and_month() {
-        let cases = [
-            ("2026-03-15~15 March 2026", Reading::NotNeeded),
-            ("3/4/2026~15/4/2026", Reading::One("dmy")),
-            ("3/4/2026~4/15/2026", Reading::One("mdy")),
-            ("3/4/2026~5/4/2026", Reading::Open(2, "3/4/2026".to_owned())),
-            ("15/4/2026~16/4/2026", Reading::NotNeeded),
-            ("15-Mar-26", Reading::One("dmy")),
-            ("5/13/26~5/14/26", Reading::One("mdy")),
-            (
-                "3/4/2026~13/4/2026~4/13/2026",
-                Reading::Open(1, "3/4/2026".to_owned()),
-            ),
+        let cases = cases![
+            "2026-03-15~15 March 2026", Reading::NotNeeded;
+            "3/4/2026~15/4/2026", Reading::One("dmy");
+            "3/4/2026~4/15/2026", Reading::One("mdy");
+            "3/4/2026~5/4/2026", Reading::Open(2, "3/4/2026".to_owned());
+            "15/4/2026~16/4/2026", Reading::NotNeeded;
+            "15-Mar-26", Reading::One("dmy");
+            "5/13/26~5/14/26", Reading::One("mdy");
+            "3/4/2026~13/4/2026~4/13/2026", Reading::Open(1, "3/4/2026".to_owned());
         ];
         for (texts, expected) in cases {
             assert_eq!(
@@ -292,17 +289,14 @@ mod tests {
 
     #[test]
     fn lists_show_their_separator() {
-        let cases = [
-            ("Cardiology; Oncology", Reading::NotNeeded),
-            ("Cardiology|Oncology", Reading::One("|")),
-            ("Cardiology;Oncology", Reading::One(";")),
-            ("Cardiology\nOncology", Reading::One("\n")),
-            ("Cardiology, Oncology", Reading::One(",")),
-            (
-                "Ear, Nose and Throat~Surgery, Plastic",
-                Reading::Open(2, "Ear, Nose and Throat".to_owned()),
-            ),
-            ("Cardiology", Reading::NotNeeded),
+        let cases = cases![
+            "Cardiology; Oncology", Reading::NotNeeded;
+            "Cardiology|Oncology", Reading::One("|");
+            "Cardiology;Oncology", Reading::One(";");
+            "Cardiology\nOncology", Reading::One("\n");
+            "Cardiology, Oncology", Reading::One(",");
+            "Ear, Nose and Throat~Surgery, Plastic", Reading::Open(2, "Ear, Nose and Throat".to_owned());
+            "Cardiology", Reading::NotNeeded;
         ];
         for (texts, expected) in cases {
             assert_eq!(

@@ -167,28 +167,13 @@ mod tests {
 
     #[test]
     fn links_are_found_in_formulas() {
-        let cases = [
-            (
-                "HYPERLINK(\"https://esmo.org\",\"ESMO\")",
-                Some("https://esmo.org"),
-            ),
-            (
-                " hyperlink( \"https://esmo.org\" )",
-                Some("https://esmo.org"),
-            ),
-            (
-                "HYPERLINK(\"https://a.org/\"\"x\"\"\")",
-                Some("HYPERLINK(\"https://a.org/\"\"x\"\"\")"),
-            ),
-            (
-                "HYPERLINK(\"https://a.org/\"&A1)",
-                Some("HYPERLINK(\"https://a.org/\"&A1)"),
-            ),
-            (
-                "HYPERLINK(\"https://a.org",
-                Some("HYPERLINK(\"https://a.org"),
-            ),
-            ("\"ES\"&\"MO\"", None),
+        let cases = cases![
+            "HYPERLINK(\"https://esmo.org\",\"ESMO\")", Some("https://esmo.org");
+            " hyperlink( \"https://esmo.org\" )", Some("https://esmo.org");
+            "HYPERLINK(\"https://a.org/\"\"x\"\"\")", Some("HYPERLINK(\"https://a.org/\"\"x\"\"\")");
+            "HYPERLINK(\"https://a.org/\"&A1)", Some("HYPERLINK(\"https://a.org/\"&A1)");
+            "HYPERLINK(\"https://a.org", Some("HYPERLINK(\"https://a.org");
+            "\"ES\"&\"MO\"", None;
         ];
         for (formula, expected) in cases {
             assert_eq!(hyperlink_in(formula).as_deref(), expected, "{formula}");

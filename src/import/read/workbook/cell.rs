@@ -258,68 +258,41 @@ mod tests {
         };
         let (number, text) = (DataRef::Float, DataRef::SharedString);
         let date = |text: &str| DataRef::DateTimeIso(text.to_owned());
-        let cases = [
-            (number(5.0), 0, Ok("5")),
-            (number(5.25), 0, Ok("5.25")),
-            (number(-5.25), 4, Ok("-5.25")),
-            (number(0.1 + 0.2), 0, Ok("0.3")),
-            (number(0.1 + 0.2), 4, Ok("0.3")),
-            (number(12.345_678_901_234_567), 0, Ok("12.3456789012346")),
-            (number(1e-7), 0, Ok("0.0000001")),
-            (number(999_999_999_999_999.0), 0, Ok("999999999999999")),
-            (
-                number(9_007_199_254_740_991.0),
-                0,
-                Err("has more digits than the 15"),
-            ),
-            (number(1e21), 0, Err("has more digits than the 15")),
-            (
-                number(f64::INFINITY),
-                0,
-                Err("the cell B7 contains a value that cannot be read"),
-            ),
-            (
-                number(1.0),
-                9,
-                Err("the cell B7 has a format that the workbook lacks"),
-            ),
-            (
-                number(0.12),
-                2,
-                Err("the cell B7 shows a percentage, in the format `0%`; write the right number"),
-            ),
-            (
-                number(0.125),
-                4,
+        let cases = cases![
+            number(5.0), 0, Ok("5");
+            number(5.25), 0, Ok("5.25");
+            number(-5.25), 4, Ok("-5.25");
+            number(0.1 + 0.2), 0, Ok("0.3");
+            number(0.1 + 0.2), 4, Ok("0.3");
+            number(12.345_678_901_234_567), 0, Ok("12.3456789012346");
+            number(1e-7), 0, Ok("0.0000001");
+            number(999_999_999_999_999.0), 0, Ok("999999999999999");
+            number(9_007_199_254_740_991.0), 0, Err("has more digits than the 15");
+            number(1e21), 0, Err("has more digits than the 15");
+            number(f64::INFINITY), 0, Err("the cell B7 contains a value that cannot be read");
+            number(1.0), 9, Err("the cell B7 has a format that the workbook lacks");
+            number(0.12), 2, Err("the cell B7 shows a percentage, in the format `0%`; write the right number");
+            number(0.125), 4,
                 Err(
                     "the cell B7 shows fewer digits than it has, in the format `0.00`; write the right number, or make the cell show",
-                ),
-            ),
-            (number(46_096.0), 1, Ok("2026-03-15")),
-            (number(46_096.5), 1, Ok("2026-03-15T12:00:00")),
-            (number(0.25), 1, Err("not a date")),
-            (number(60.0), 1, Err("not a day of the calendar")),
-            (
-                number(46_082.0),
-                3,
-                Err("the cell B7 shows only a part of the date, in the format `mmm\\ yy`; write"),
-            ),
-            (number(1.0), 5, Err("the cell B7 shows no number")),
-            (DataRef::Empty, 9, Ok("")),
-            (date("2026-03-15T00:00:00"), 1, Ok("2026-03-15T00:00:00")),
-            (date("2026-03-15"), 3, Err("only a part of the date")),
-            (date("PT1H"), 1, Err("not a date")),
-            (text(" a "), 0, Ok(" a ")),
-            (text("a"), 4, Ok("a")),
-            (text("a"), 5, Err("the cell B7 shows another text")),
-            (text(""), 5, Ok("")),
-            (DataRef::String("a".to_owned()), 0, Ok("a")),
-            (DataRef::Bool(true), 0, Ok("TRUE")),
-            (
-                DataRef::Error(CellErrorType::Ref),
-                0,
-                Err("the cell B7 contains a spreadsheet error; correct or clear it"),
-            ),
+                );
+            number(46_096.0), 1, Ok("2026-03-15");
+            number(46_096.5), 1, Ok("2026-03-15T12:00:00");
+            number(0.25), 1, Err("not a date");
+            number(60.0), 1, Err("not a day of the calendar");
+            number(46_082.0), 3, Err("the cell B7 shows only a part of the date, in the format `mmm\\ yy`; write");
+            number(1.0), 5, Err("the cell B7 shows no number");
+            DataRef::Empty, 9, Ok("");
+            date("2026-03-15T00:00:00"), 1, Ok("2026-03-15T00:00:00");
+            date("2026-03-15"), 3, Err("only a part of the date");
+            date("PT1H"), 1, Err("not a date");
+            text(" a "), 0, Ok(" a ");
+            text("a"), 4, Ok("a");
+            text("a"), 5, Err("the cell B7 shows another text");
+            text(""), 5, Ok("");
+            DataRef::String("a".to_owned()), 0, Ok("a");
+            DataRef::Bool(true), 0, Ok("TRUE");
+            DataRef::Error(CellErrorType::Ref), 0, Err("the cell B7 contains a spreadsheet error; correct or clear it");
         ];
         for (value, style, expected) in cases {
             let cell = styles.cell(&value, style, || "B7".to_owned());

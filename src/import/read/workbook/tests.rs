@@ -148,25 +148,19 @@ fn day(serial: &str) -> String {
 
 #[test]
 fn every_spelling_of_the_flag_for_1904_counts() {
-    let cases = [
-        ("", "2022-03-14"),
-        (" date1904=\"0\"", "2022-03-14"),
-        (" date1904=\"false\"", "2022-03-14"),
-        (" date1904=\"off\"", "2022-03-14"),
-        (" date1904=\"\"", "2022-03-14"),
-        (" dateCompatibility=\"1\"", "2022-03-14"),
-        (" date1904=\"1\"", "2026-03-15"),
-        (" date1904=\"true\"", "2026-03-15"),
-        (" date1904='1'", "2026-03-15"),
-        (
-            " date1904=\"1\" defaultThemeVersion=\"124226\"",
-            "2026-03-15",
-        ),
-        (
-            " defaultThemeVersion=\"124226\" date1904=\"true\"",
-            "2026-03-15",
-        ),
-        (" date1904=\"0\" filterPrivacy=\"1\"", "2022-03-14"),
+    let cases = cases![
+        "", "2022-03-14";
+        " date1904=\"0\"", "2022-03-14";
+        " date1904=\"false\"", "2022-03-14";
+        " date1904=\"off\"", "2022-03-14";
+        " date1904=\"\"", "2022-03-14";
+        " dateCompatibility=\"1\"", "2022-03-14";
+        " date1904=\"1\"", "2026-03-15";
+        " date1904=\"true\"", "2026-03-15";
+        " date1904='1'", "2026-03-15";
+        " date1904=\"1\" defaultThemeVersion=\"124226\"", "2026-03-15";
+        " defaultThemeVersion=\"124226\" date1904=\"true\"", "2026-03-15";
+        " date1904=\"0\" filterPrivacy=\"1\"", "2022-03-14";
     ];
     for (properties, expected) in cases {
         let rows = rows(&[&["id", "start_date"], &["7", &day("44634")]]);
@@ -187,35 +181,27 @@ fn every_spelling_of_the_flag_for_1904_counts() {
 #[test]
 fn days_of_both_calendars_reach_the_record() {
     let no_date = "is a time in the spreadsheet, not a date";
-    let cases = [
-        ("1", "1900-01-01", "1904-01-02"),
-        ("59", "1900-02-28", "1904-02-29"),
-        ("60", "is not a day of the calendar", "1904-03-01"),
-        ("61", "1900-03-01", "1904-03-02"),
-        ("366", "1900-12-31", "1905-01-01"),
-        ("367", "1901-01-01", "1905-01-02"),
-        ("0", no_date, "1904-01-01"),
-        ("0.75", "`18:00:00` - is a time", "`18:00:00` - is a time"),
-        ("-1", no_date, no_date),
-        ("36585", "2000-02-29", "2004-03-01"),
-        ("46022", "2025-12-31", "2030-01-01"),
-        ("46022.0", "2025-12-31", "2030-01-01"),
-        ("46022.9999999999", "2026-01-01", "2030-01-02"),
-        (
-            "46022.75",
-            "`2025-12-31T18:00:00` - has a time of day",
-            "`2030-01-01T18:00:00` - has a time of day",
-        ),
-        (
-            "46022.99998842593",
-            "`2025-12-31T23:59:59` - has",
-            "`2030-01-01T23:59:59` - has",
-        ),
-        ("2957003", "9995-12-30", "9999-12-31"),
-        ("2957004", "9995-12-31", no_date),
-        ("2958465", "9999-12-31", no_date),
-        ("2958466", no_date, no_date),
-        ("1e300", no_date, no_date),
+    let cases = cases![
+        "1", "1900-01-01", "1904-01-02";
+        "59", "1900-02-28", "1904-02-29";
+        "60", "is not a day of the calendar", "1904-03-01";
+        "61", "1900-03-01", "1904-03-02";
+        "366", "1900-12-31", "1905-01-01";
+        "367", "1901-01-01", "1905-01-02";
+        "0", no_date, "1904-01-01";
+        "0.75", "`18:00:00` - is a time", "`18:00:00` - is a time";
+        "-1", no_date, no_date;
+        "36585", "2000-02-29", "2004-03-01";
+        "46022", "2025-12-31", "2030-01-01";
+        "46022.0", "2025-12-31", "2030-01-01";
+        "46022.9999999999", "2026-01-01", "2030-01-02";
+        "46022.75", "`2025-12-31T18:00:00` - has a time of day", "`2030-01-01T18:00:00` - has a time of day";
+        "46022.99998842593", "`2025-12-31T23:59:59` - has", "`2030-01-01T23:59:59` - has";
+        "2957003", "9995-12-30", "9999-12-31";
+        "2957004", "9995-12-31", no_date;
+        "2958465", "9999-12-31", no_date;
+        "2958466", no_date, no_date;
+        "1e300", no_date, no_date;
     ];
     for (serial, of_1900, of_1904) in cases {
         for (properties, expected) in [("", of_1900), (" date1904=\"1\"", of_1904)] {
@@ -351,21 +337,12 @@ fn merged_cells_are_found_in_any_order() {
         &["6", "x"],
         &["7", "x"],
     ]);
-    let cases = [
-        (
-            "<mergeCell ref=\"A3:A5\"/>",
-            "2,6,7 f:3 A3:A5,f:4 A3:A5,f:5 A3:A5",
-        ),
+    let cases = cases![
+        "<mergeCell ref=\"A3:A5\"/>", "2,6,7 f:3 A3:A5,f:4 A3:A5,f:5 A3:A5";
         // A short range within a long one, and behind it.
-        (
-            "<mergeCell ref=\"A2:A5\"/><mergeCell ref=\"B3:B3\"/>",
-            "6,7 f:2 A2:A5,f:3 A2:A5,f:4 A2:A5,f:5 A2:A5",
-        ),
-        (
-            "<mergeCell ref=\"B7:C7\"/><mergeCell ref=\"A2:B3\"/>",
-            "4,5,6 f:2 A2:B3,f:3 A2:B3,f:7 B7:C7",
-        ),
-        ("<mergeCell ref=\"A1:B1\"/>", "2,3,4,5,6,7 "),
+        "<mergeCell ref=\"A2:A5\"/><mergeCell ref=\"B3:B3\"/>", "6,7 f:2 A2:A5,f:3 A2:A5,f:4 A2:A5,f:5 A2:A5";
+        "<mergeCell ref=\"B7:C7\"/><mergeCell ref=\"A2:B3\"/>", "4,5,6 f:2 A2:B3,f:3 A2:B3,f:7 B7:C7";
+        "<mergeCell ref=\"A1:B1\"/>", "2,3,4,5,6,7 ";
     ];
     for (ranges, expected) in cases {
         let after = format!("<mergeCells>{ranges}</mergeCells>");

@@ -6,9 +6,26 @@ use crate::replicate::frame::Hash;
 use crate::replicate::protocol::Observation;
 
 impl World {
-    /// Returns the fault that remains after all faults have stopped.
-    fn wrong_in_the_end(&self, order: [usize; 2]) -> Option<&'static str> {
+    /// Returns this world after its faults have stopped and all pending requests are done, for each order in which the
+    /// publishers can do them.
+    pub(in crate::replicate::protocol) fn at_rest(&self) -> Vec<([usize; 2], World)> {
+        let is_alone = self.machines[1].name == 0;
+        let orders: &[[usize; 2]] = match is_alone {
+            true => &[[0, 1]],
+            false => &[[0, 1], [1, 0]],
+        };
+        orders
+            .iter()
+            .map(|order| (*order, self.rested(*order)))
+            .collect()
+    }
+
+    fn rested(&self, order: [usize; 2]) -> World {
         let mut world = self.clone();
+        world.faults = 0;
+        world.commits = 0;
+        world.late = None;
+        world.promotion = None;
         for m in order {
             let machine = &mut world.machines[m];
             machine.is_asleep = false;
@@ -16,7 +33,18 @@ impl World {
                 world.start(m);
             }
             world.settle(m);
+            world.machines[m].may_start = false;
         }
+        world.rename();
+        world
+    }
+
+    /// Returns the fault that remains after all publishers have published what they have.
+    pub(in crate::replicate::protocol) fn wrong_in_the_end(
+        &self,
+        order: [usize; 2],
+    ) -> Option<&'static str> {
+        let mut world = self.clone();
         for round in 0..5 {
             for m in order {
                 if round == 0 && world.machines[m].run.is_some() {
@@ -85,13 +113,7 @@ impl World {
         is_chain && last.is_some_and(|(_, last)| last.last.hash == before && last.last.head == head)
     }
 
-    pub(in crate::replicate::protocol) fn wrong(&self) -> Option<&'static str> {
-        let is_alone = self.machines[1].name == 0;
+    pub(in crate::replicate::protocol) fn violation(&self) -> Option<&'static str> {
         self.violation
-            .or_else(|| self.wrong_in_the_end([0, 1]))
-            .or_else(|| match is_alone {
-                true => None,
-                false => self.wrong_in_the_end([1, 0]),
-            })
     }
 }

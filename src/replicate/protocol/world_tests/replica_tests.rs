@@ -1,9 +1,10 @@
 //! The replica of a world, as the protocol of replicas decides for it.
 
-use super::{Entry, LastEntry, World};
+use super::{Entry, LastEntry, Machine, Noted, World};
+use crate::model::Head;
 use crate::replicate::protocol::Held;
 use crate::replicate::protocol::following::{
-    EndCheck, compare, follows, is_contradicted, is_shown_at_once,
+    EndCheck, compare, follows, is_contradicted, is_shown_at_once, may_replace,
 };
 
 /// A replica. A poll of it reads one slot, and what it needs to decide about that.
@@ -13,6 +14,8 @@ pub(super) struct Replica {
     /// Whether the end was confirmed within 12 hours.
     pub is_confirmed: bool,
     pub is_shown: bool,
+    /// The seq that was shown last; 0 for none.
+    pub shown: u64,
 }
 
 impl World {
@@ -31,13 +34,15 @@ impl World {
         let slots = self.states.keys().rev().copied();
         let loaded = slots.into_iter().find_map(|slot| self.loaded_from(slot));
         let here = self.replica;
-        let is_later =
-            |last: &LastEntry| here.is_none_or(|here| here.last.head.seq <= last.head.seq);
+        let is_later = |last: &LastEntry| {
+            here.is_none_or(|here| may_replace(here.last.head.seq, last.head.seq))
+        };
         if let Some(last) = loaded.filter(is_later) {
             self.replica = Some(Replica {
                 last,
                 is_confirmed: here.is_some_and(|here| here.is_confirmed),
                 is_shown: false,
+                shown: here.map_or(0, |here| here.shown),
             });
         }
     }
@@ -112,16 +117,99 @@ impl World {
 
     fn show(&mut self, replica: Replica) {
         let last = replica.last;
+        let shown = replica.shown;
         self.replica = Some(replica);
         if !replica.is_shown {
             return;
         }
+        self.replica = Some(Replica {
+            shown: last.head.seq,
+            ..replica
+        });
         let after = self.log.get(&(last.slot + 1));
-        if last.slot <= self.freed {
+        if last.head.seq < shown {
+            self.violation = Some("a replica shows an older commit than before");
+        } else if last.slot <= self.freed {
             self.violation = Some("a replica shows an entry of a freed slot");
         } else if after.is_some_and(|after| after.parent != last.hash && !after.link().starts_over)
         {
             self.violation = Some("a replica shows an entry that the next one does not follow");
         }
+    }
+
+    /// Whether the replica can be promoted: there is no second publisher yet, and new replicas can follow the log.
+    pub(super) fn is_promotable(&self) -> bool {
+        let Some(replica) = self.replica else {
+            return false;
+        };
+        let end = self.log.last_key_value();
+        let newest = self.states.keys().next_back().copied().unwrap_or_default();
+        end.is_some_and(|(slot, end)| end.last == replica.last && *slot < self.max_slot)
+            && replica.is_shown
+            && self.machines[1].name == 0
+            && self.has_path_to(newest, replica.last.slot)
+            && self.history_of_replica().is_some()
+    }
+
+    /// Returns the commits that the replica has, if the origin has all but the last one.
+    fn history_of_replica(&self) -> Option<Vec<Head>> {
+        let last = self.replica?.last;
+        let base = self.log.get(&last.slot)?.base;
+        let origin = &self.machines[0].history;
+        let count_to = |head: Head| origin.iter().position(|here| *here == head);
+        if let Some(at) = count_to(last.head) {
+            return Some(origin[..=at].to_vec());
+        }
+        let mut history = origin[..=count_to(base)?].to_vec();
+        history.push(last.head);
+        Some(history)
+    }
+
+    /// Prepares the entry of a promotion.
+    pub(super) fn prepare_promotion(&mut self) {
+        let Some(Replica { last, .. }) = self.replica else {
+            return;
+        };
+        let hash = [self.number(); 32];
+        let lineage = [self.number(); 16];
+        let seq = last.head.seq + 50;
+        self.promotion = Some(Entry {
+            last: LastEntry {
+                slot: last.slot + 1,
+                hash,
+                head: Head { seq, lineage },
+            },
+            parent: last.hash,
+            base: last.head,
+            name: 2,
+            is_state: false,
+        });
+    }
+
+    /// Creates the entry of a promotion. If the process is killed right then, the file is still a replica.
+    pub(super) fn promote(&mut self, is_killed: bool) {
+        let Some(entry) = self.promotion.take() else {
+            return;
+        };
+        if *self.log.entry(entry.last.slot).or_insert(entry) != entry || is_killed {
+            return;
+        }
+        let Some(mut history) = self.history_of_replica() else {
+            return;
+        };
+        history.push(entry.last.head);
+        self.replica = None;
+        self.machines[1] = Machine {
+            may_start: true,
+            name: 2,
+            history,
+            note: Some(Noted {
+                slot: entry.last.slot,
+                hash: entry.last.hash,
+                is_fenced: false,
+            }),
+            acknowledged: Some(entry.last.head),
+            ..Machine::default()
+        };
     }
 }

@@ -248,14 +248,7 @@ mod tests {
         ];
         for (hosts, is_own) in cases {
             for method in ["GET", "HEAD"] {
-                for path in [
-                    "/",
-                    "/page.css",
-                    "/page.js",
-                    "/metrics",
-                    "/readyz",
-                    "/metrics?x=1",
-                ] {
+                for path in words!["/" "/page.css" "/page.js" "/metrics" "/readyz" "/metrics?x=1"] {
                     let (status, _, body) = ask(&says, method, path, hosts).await;
                     assert_eq!(
                         status,
@@ -310,44 +303,20 @@ mod tests {
             page: Some(Err("the disk fails")),
             ..Says::default()
         };
-        let cases = [
-            (&ok, "GET", "/readyz", 200, "ok\n"),
-            (&warned, "GET", "/readyz", 200, "ok\nthe bucket fails\n"),
-            (&unready, "GET", "/readyz", 503, "it stops\n"),
-            (&unready, "GET", "/livez", 200, "ok\n"),
-            (
-                &unready,
-                "GET",
-                "/metrics",
-                200,
-                "# TYPE a_total counter\na_total 1\n",
-            ),
-            (&page, "GET", "/", 200, "<p>"),
-            (
-                &ok,
-                "GET",
-                "/",
-                404,
-                "there are /metrics, /livez and /readyz\n",
-            ),
-            (
-                &broken,
-                "GET",
-                "/",
-                500,
-                "the page could not be built: the disk fails\n",
-            ),
-            (
-                &page,
-                "GET",
-                "/metrics/",
-                404,
-                "there are /, /metrics, /livez and /readyz\n",
-            ),
-            (&page, "GET", "/page.css", 200, page::STYLE),
-            (&page, "GET", "/page.js", 200, page::SCRIPT),
-            (&page, "POST", "/livez", 405, "only GET\n"),
-            (&page, "OPTIONS", "/metrics", 405, "only GET\n"),
+        let cases = cases![
+            &ok, "GET", "/readyz", 200, "ok\n";
+            &warned, "GET", "/readyz", 200, "ok\nthe bucket fails\n";
+            &unready, "GET", "/readyz", 503, "it stops\n";
+            &unready, "GET", "/livez", 200, "ok\n";
+            &unready, "GET", "/metrics", 200, "# TYPE a_total counter\na_total 1\n";
+            &page, "GET", "/", 200, "<p>";
+            &ok, "GET", "/", 404, "there are /metrics, /livez and /readyz\n";
+            &broken, "GET", "/", 500, "the page could not be built: the disk fails\n";
+            &page, "GET", "/metrics/", 404, "there are /, /metrics, /livez and /readyz\n";
+            &page, "GET", "/page.css", 200, page::STYLE;
+            &page, "GET", "/page.js", 200, page::SCRIPT;
+            &page, "POST", "/livez", 405, "only GET\n";
+            &page, "OPTIONS", "/metrics", 405, "only GET\n";
         ];
         for (says, method, path, status, body) in cases {
             let (found, headers, text) = ask(says, method, path, &own).await;

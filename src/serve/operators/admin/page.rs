@@ -7,11 +7,10 @@ use askama::Template;
 
 use super::monitored::{Monitored, MonitoredServer};
 use crate::api::SnapshotSource;
-use crate::model::key::KeyStatus;
-use crate::model::license::Rule;
-use crate::model::message::{Count, first_of};
-use crate::model::time::now;
-use crate::model::{Dataset, KeyRecord, PerDataset, Scope, Timestamp};
+use crate::model::{
+    Count, Dataset, KeyRecord, KeyStatus, License, PerDataset, Rule, Scope, Timestamp, first_of,
+    now,
+};
 use crate::serve::operators::metrics::RouteTraffic;
 use crate::serve::operators::usage::{KeyUse, Uses};
 use crate::store::{Snapshot, StoredCommit};
@@ -150,49 +149,25 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
     let shown = monitored.watcher.shown();
     let newest = monitored.watcher.newest();
     let now = now();
-    let is_held_back = newest.commit() != shown.commit();
-    let state = match monitored.unready() {
-        Some(reason) => reason,
-        None => match monitored.warning() {
-            Some(warning) => format!("ready; {warning}"),
-            None if is_held_back => "ready; a newer commit waits for the change delay".to_owned(),
-            None => "ready".to_owned(),
-        },
-    };
-    let uses = monitored
-        .usage
-        .as_ref()
-        .map(|usage| usage.all())
-        .unwrap_or_default();
-    let mut keys = Vec::new();
-    let mut unusable_keys = 0;
+    let uses = monitored.usage.as_ref().map(|usage| usage.all());
+    let uses = uses.unwrap_or_default();
+    let committed = newest.commit().time;
+    let mut keys = newest.list_keys();
+    let all_keys = keys.len();
+    keys.retain(|key| key.status_after(now, committed).is_usable());
+    let unusable_keys = all_keys - keys.len();
     let mut keys_of = BTreeMap::<&str, usize>::new();
-    for key in newest.list_keys() {
-        if key.status_after(now, newest.commit().time).is_usable() {
-            *keys_of.entry(&key.license_name).or_default() += 1;
-            keys.push(key_row(key, &newest, &uses, now));
-        } else {
-            unusable_keys += 1;
-        }
+    for key in &keys {
+        *keys_of.entry(&key.license_name).or_default() += 1;
     }
+    let rows = keys.iter().map(|key| key_row(key, &newest, &uses, now));
+    let mut keys: Vec<KeyRow> = rows.collect();
     let more_keys = keep_latest(&mut keys);
     let all_licenses = shown.list_licenses();
-    let licenses = all_licenses
-        .iter()
-        .take(MAX_ROWS)
-        .map(|license| LicenseRow {
-            name: license.name.clone(),
-            records: PerDataset::of(|dataset| match shown.visible_records(license, dataset) {
-                Some(records) => Count(records).to_string(),
-                None => "–".to_owned(),
-            }),
-            sets: sets(&license.scope),
-            rate_limit: Count(license.rate_limit.into()),
-            keys: keys_of
-                .get(license.name.as_str())
-                .copied()
-                .unwrap_or_default(),
-        });
+    let licenses = all_licenses.iter().take(MAX_ROWS).map(|license| {
+        let keys = keys_of.get(license.name.as_str()).copied();
+        license_row(license, &shown, keys.unwrap_or_default())
+    });
     let commits = newest
         .list_commits(0, COMMITS)
         .map_err(|error| error.to_string())?;
@@ -206,7 +181,7 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
         version: env!("CARGO_PKG_VERSION"),
         file: monitored.watcher.path().display().to_string(),
         public_url: monitored.service.settings().public_url.clone(),
-        state,
+        state: describe_state(monitored, newest.commit() != shown.commit()),
         is_well: monitored.unready().is_none(),
         made: When::of(now, now),
         started: When::of(monitored.started_at, now),
@@ -231,6 +206,31 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
         high: filled_bar(86_400),
     };
     page.render().map_err(|error| error.to_string())
+}
+
+/// Describes whether the server is ready. `is_held_back`: whether the newest commit is not shown yet.
+fn describe_state(monitored: &MonitoredServer, is_held_back: bool) -> String {
+    if let Some(reason) = monitored.unready() {
+        return reason;
+    }
+    match monitored.warning() {
+        Some(warning) => format!("ready; {warning}"),
+        None if is_held_back => "ready; a newer commit waits for the change delay".to_owned(),
+        None => "ready".to_owned(),
+    }
+}
+
+fn license_row(license: &License, shown: &Snapshot, keys: usize) -> LicenseRow {
+    LicenseRow {
+        name: license.name.clone(),
+        records: PerDataset::of(|dataset| match shown.visible_records(license, dataset) {
+            Some(records) => Count(records).to_string(),
+            None => "–".to_owned(),
+        }),
+        sets: sets(&license.scope),
+        rate_limit: Count(license.rate_limit.into()),
+        keys,
+    }
 }
 
 /// Sorts keys by their lag, the largest first, and keeps those that the page shows. Returns the number of the others.

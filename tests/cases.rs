@@ -1,0 +1,15 @@
+//! Tables of cases.
+
+/// An array of tuples, one row a line. Commas separate the cells of a row, semicolons the rows.
+macro_rules! cases {
+    ($($($cell:expr),+);+ $(;)?) => {
+        [$(($($cell),+)),+]
+    };
+}
+
+/// An array of texts, many on a line.
+macro_rules! words {
+    ($($text:literal)+) => {
+        [$($text),+]
+    };
+}
