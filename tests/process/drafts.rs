@@ -593,6 +593,15 @@ const OBJECTS: &[Shape] = &[
         says: &["\"venue.url\",    # 1 web address"],
         stored: &[r#"{"name":"Heart Days","country":"Italy","url":null}"#],
     },
+    // The day of a post is not that of its event.
+    Shape {
+        kind: "conferences",
+        content: r#"[{"date":"2025-05-05T10:00:00","title":{"rendered":"Heart Days"},"acf":{"start_date":"20260105","end_date":"20260108"}}]"#,
+        says: &["\"date\",    # 1 date"],
+        stored: &[
+            r#"{"name":"Heart Days","start_date":"2026-01-05","end_date":"2026-01-08","year":2026}"#,
+        ],
+    },
     // Prices in a list, next to the one in dollars.
     Shape {
         kind: "journals",

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::listed::{ListedFields, merged_fields};
+use super::listed::{ListedFields, mean_the_same, merged_fields};
 use super::match_set::{Choices, MatchSet, column_indexes, is_begun, is_complete};
 use super::report::Report;
 use crate::import::findings::{FilePosition, Finding, shortened};
@@ -231,7 +231,9 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
     }
 
     /// Gives a record to the row that means it. Several such rows are bad.
-    fn claim(&mut self, id: Id, rows: Vec<usize>, set: usize) -> Result<(), StoreError> {
+    fn claim(&mut self, id: Id, mut rows: Vec<usize>, set: usize) -> Result<(), StoreError> {
+        let first = rows[0];
+        rows.retain(|at| *at == first || !self.drop_if_repeated(*at, first));
         let claimed = self.claims.get(&id).map(|claim| claim.row);
         let all: Vec<usize> = claimed.into_iter().chain(rows).collect();
         let [at] = all[..] else {
@@ -326,6 +328,23 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
         }))
     }
 
+    /// Leaves out a row that differs from an earlier one only in spelling. Returns whether it does.
+    fn drop_if_repeated(&mut self, at: usize, earlier: usize) -> bool {
+        let row = &self.rows[at];
+        let first = &self.rows[earlier];
+        let is_repeated = !row.is_bad && !first.is_bad && repeats(row, first);
+        if is_repeated {
+            let message = message!(
+                "differs from the row at {} only in spelling, so it counts once, as it is spelled there",
+                first.position
+            );
+            let warnings = &mut self.report.lint.findings;
+            warnings.push(&row.position, None, None, message);
+            self.dropped.insert(at);
+        }
+        is_repeated
+    }
+
     /// Refuses a row that means the same record as another row, and differs from it.
     fn refuse_same(&mut self, at: usize, other: usize, set: usize) {
         if self.refused.contains(&at) {
@@ -412,6 +431,9 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
         let choices = choices.cloned().unwrap_or_default();
         for set in 0..choices.len() {
             if let Some(other) = newcomers.find_same(&choices, set, &self.choices) {
+                if self.drop_if_repeated(at, other) {
+                    return;
+                }
                 self.refuse_same(other, at, set);
                 self.refuse_same(at, other, set);
                 return;
@@ -555,7 +577,20 @@ fn visible(text: &str) -> String {
     shortened(text)
 }
 
-/// Returns the quoted names of other columns in which two rows have different values.
+/// Returns true if two rows set the same values, apart from their spelling.
+fn repeats<F: RecordFields>(row: &ImportRow<F>, other: &ImportRow<F>) -> bool {
+    let (RowEdit::Set(one), RowEdit::Set(other)) = (&row.edit, &other.edit) else {
+        return false;
+    };
+    let values = one.values().into_iter().zip(other.values());
+    let mut fields = F::table().fields.iter().zip(values);
+    one.has_links_of(other)
+        && fields.all(|(field, (one, other))| {
+            one.to_csv(&()) == other.to_csv(&()) || mean_the_same(field, one, other)
+        })
+}
+
+/// Returns the quoted names of other columns in which two rows have different values. Those that one row lacks are last.
 fn differing_columns<F: RecordFields + ListedFields>(
     row: &ImportRow<F>,
     other: &ImportRow<F>,
@@ -567,15 +602,13 @@ fn differing_columns<F: RecordFields + ListedFields>(
     let ones = one.values();
     let others = other.values();
     let fields = F::table().fields.iter().enumerate();
-    let differing = fields.filter(|(at, _)| {
-        let one = ones[*at];
-        let other = others[*at];
-        !matched.contains(at)
-            && !one.is_null()
-            && !other.is_null()
-            && one.to_csv(&()) != other.to_csv(&())
-    });
+    let differs = |(at, _): &(usize, _)| {
+        !matched.contains(at) && ones[*at].to_csv(&()) != others[*at].to_csv(&())
+    };
+    let mut differing: Vec<_> = fields.filter(differs).collect();
+    differing.sort_by_key(|(at, _)| ones[*at].is_null() || others[*at].is_null());
     differing
+        .into_iter()
         .map(|(_, field)| format!("`{}`", field.column))
         .collect()
 }

@@ -331,6 +331,21 @@ fn rows_of_a_list_change_what_they_know() {
                       same journal as the row at journals.csv:2",
         },
         Case {
+            about: "rows that differ only in spelling are the first one",
+            recipe: "",
+            list: "name,issn_print,publisher\nNew Heart,1666-6046,House\nNEW  HEART,1666-6046,HOUSE\n",
+            stored: "2 name=Cardio Letters issn_print=0028-4793 issn_online=1533-4406 publisher=Beta Press impact_factor=3.0 \
+                     impact_factor_year=2023\n3 name=New Heart issn_print=1666-6046 publisher=House",
+            effects: "unknown 1; differs from the row",
+        },
+        Case {
+            about: "a row that lacks a value names its field",
+            recipe: "",
+            list: "name,publisher\nNew Heart,House\nNEW HEART,\n",
+            stored: "",
+            effects: "both have `name` `New Heart`, but their `publisher` differ",
+        },
+        Case {
             about: "a valid ISSN that contradicts the record's",
             recipe: "",
             list: "name,issn_print\nCardio Letters,1050-124X\n",

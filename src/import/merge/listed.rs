@@ -201,7 +201,7 @@ fn is_damaged_copy(field: &Field, old: &dyn FieldValue, new: &dyn FieldValue) ->
 }
 
 /// Returns true if two values differ only in case, marks and blanks, or are names of one country.
-fn mean_the_same(field: &Field, old: &dyn FieldValue, new: &dyn FieldValue) -> bool {
+pub(super) fn mean_the_same(field: &Field, old: &dyn FieldValue, new: &dyn FieldValue) -> bool {
     if field.kind != ValueKind::Text {
         return false;
     }

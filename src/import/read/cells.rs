@@ -142,6 +142,8 @@ mod tests {
             ValueKind::Date, " \u{a0}", Ok("");
             ValueKind::Date, "2026/03/15", Ok("2026-03-15");
             ValueKind::Date, "2026-3-5", Ok("2026-03-05");
+            ValueKind::Date, "20260305", Ok("2026-03-05");
+            ValueKind::Date, "20261305", Err("write a date as");
             ValueKind::Date, "15.03.2026", Ok("2026-03-15");
             ValueKind::Date, "5.3.2026", Ok("2026-03-05");
             ValueKind::Date, "15.03.26", Err("no year of four digits");

@@ -25,12 +25,10 @@ pub(super) fn strip_bars(cells: &mut [TableCell<'_>]) {
         let link = text
             .strip_prefix('[')
             .and_then(|text| text.strip_suffix(')'));
-        match link.and_then(|text| text.split_once("](")) {
-            Some((label, link)) => {
-                (cell.text, cell.link) = (label.to_owned().into(), Some(link.to_owned().into()))
-            }
-            None => cell.text = text.to_owned().into(),
-        }
+        let parts = link.and_then(|text| text.split_once("]("));
+        let label = parts.map_or(text, |(label, _)| label).to_owned();
+        cell.link = parts.map(|(_, link)| link.to_owned().into());
+        cell.text = label.into();
     }
 }
 

@@ -191,6 +191,15 @@ fn split(text: &str) -> Option<Vec<Part>> {
             .map_or(rest.len(), |(at, _)| at);
         let (piece, after) = rest.split_at(len);
         rest = after;
+        if len == 8 && first.is_ascii_digit() {
+            // `20260315`.
+            let number = |digits: &str| digits.parse::<i16>().ok();
+            let (month, day) = piece[4..].split_at(2);
+            parts.push(('y', number(&piece[..4])?));
+            parts.extend([('-', 0), ('d', number(month)?)]);
+            parts.extend([('-', 0), ('d', number(day)?)]);
+            continue;
+        }
         let is_in = |words: &str| words.split(' ').any(|word| word == piece);
         let number_in = |table: &[&str]| {
             table

@@ -134,6 +134,12 @@ impl<F: Fields> Statement<F> {
         }
     }
 
+    /// Returns true if two rows name the same organizations and tags.
+    pub fn has_links_of(&self, other: &Statement<F>) -> bool {
+        let shown = |row: &Statement<F>| format!("{:?}{:?}", row.organizations, row.tags);
+        shown(self) == shown(other)
+    }
+
     /// Copies the values to `fields`. Links are resolved later, so lists of links become empty.
     pub fn apply_to(&self, fields: &mut F) {
         fields.replace_named(self.fields.clone(), &mut self.is_set.iter().copied());

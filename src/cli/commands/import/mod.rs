@@ -163,7 +163,7 @@ impl<'a> Run<'a> {
             self.common,
             refusal,
             &self.args.read,
-            self.args.allow_faults,
+            (!self.args.replace).then_some(self.args.allow_faults),
         )
     }
 
@@ -334,7 +334,12 @@ fn merge_unlocked(
     ))
 }
 
-fn refuse(common: &Common, refusal: Refusal, read: &ReadArgs, allowed: usize) -> Result<ExitCode> {
+fn refuse(
+    common: &Common,
+    refusal: Refusal,
+    read: &ReadArgs,
+    allowed: Option<usize>,
+) -> Result<ExitCode> {
     let all_faults = read.all_faults;
     let bad = match refusal {
         Refusal::BadRows(bad) => bad,
@@ -357,10 +362,13 @@ fn refuse(common: &Common, refusal: Refusal, read: &ReadArgs, allowed: usize) ->
     let count = counted(bad.total(), "fault");
     let rows = bad.rows();
     let allowance = match allowed {
-        0 => String::new(),
-        _ if rows.of_file => " --allow-faults does not cover faults of whole files.".to_owned(),
-        _ if rows.count() > BadRows::MAX_ALLOWED => String::new(),
-        _ => format!(
+        None => String::new(),
+        Some(0) if rows.of_file => String::new(),
+        Some(_) if rows.of_file => {
+            " --allow-faults does not cover faults of whole files.".to_owned()
+        }
+        Some(_) if rows.count() > BadRows::MAX_ALLOWED => String::new(),
+        Some(_) => format!(
             " Or leave out the bad rows with --allow-faults {}.",
             rows.count()
         ),
@@ -433,7 +441,7 @@ pub fn lint(common: &Common, args: &ReadArgs) -> Result<ExitCode> {
         };
         match merge_unlocked(common, rows, &options)?.1 {
             Ok(merged) => merged.warnings,
-            Err(refusal) => return refuse(common, refusal, args, 0),
+            Err(refusal) => return refuse(common, refusal, args, None),
         }
     };
     let ok = findings.is_empty();
