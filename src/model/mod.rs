@@ -13,7 +13,7 @@
 //! - [`license`] and [`key`]: licenses, and API keys with the networks of their callers.
 //! - [`replication`]: the identity of a database and of its commits.
 //! - [`country`]: the known countries, with their regions and aliases.
-//! - [`fold`]: text folding for `q` and alphabetical order, and suggestions for misspelt names.
+//! - [`mod@fold`]: text folding for `q` and alphabetical order, and suggestions for misspelt names.
 //! - [`printable`]: foreign texts, made safe for terminals and for command lines.
 
 pub mod conference;

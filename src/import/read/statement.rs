@@ -50,6 +50,27 @@ pub(in crate::import) enum RecordLink<F> {
     Object(Box<Curated<F>>),
 }
 
+impl<F: Fields> RecordLink<F> {
+    /// Appends the link as JSON, with the values of an object in a list.
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            RecordLink::Id(id) => out.extend_from_slice(id.to_string().as_bytes()),
+            RecordLink::Label(label) => {
+                out.extend_from_slice(Value::from(label.as_str()).to_string().as_bytes());
+            }
+            RecordLink::Object(object) => {
+                out.extend_from_slice(format!("[{}", object.id()).as_bytes());
+                for value in object.fields().values() {
+                    out.push(b',');
+                    value.write_json(out, &());
+                }
+                out.push(b']');
+            }
+        }
+        out.push(b',');
+    }
+}
+
 impl<F: Fields> Statement<F> {
     /// Creates a statement that sets no field.
     pub fn new() -> Statement<F> {
@@ -129,15 +150,25 @@ impl<F: Fields> Statement<F> {
             out.extend_from_slice(&index.to_be_bytes());
             value.write_json(out, &());
         }
-        if !self.organizations.is_empty() || !self.tags.is_empty() {
-            out.extend_from_slice(format!("{:?}{:?}", self.organizations, self.tags).as_bytes());
+        self.write_links(out);
+    }
+
+    /// Appends the links. Links are equal if and only if they append equal bytes.
+    fn write_links(&self, out: &mut Vec<u8>) {
+        self.organizations.iter().for_each(|link| link.write(out));
+        // Ends the organizations: no link begins with it.
+        if !self.tags.is_empty() {
+            out.push(b';');
         }
+        self.tags.iter().for_each(|link| link.write(out));
     }
 
     /// Returns true if two rows name the same organizations and tags.
     pub fn has_links_of(&self, other: &Statement<F>) -> bool {
-        let shown = |row: &Statement<F>| format!("{:?}{:?}", row.organizations, row.tags);
-        shown(self) == shown(other)
+        let [mut own, mut others] = [Vec::new(), Vec::new()];
+        self.write_links(&mut own);
+        other.write_links(&mut others);
+        own == others
     }
 
     /// Copies the values to `fields`. Links are resolved later, so lists of links become empty.
