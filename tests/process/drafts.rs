@@ -151,6 +151,13 @@ const TABLES: &[Shape] = &[
         says: &["\"IF 2022\",    # 1 number, such as `4.1`; `impact_factor` is read from `IF 2023`", "impact_factor_year = 2023"],
         stored: &[r#"{"impact_factor":4.4,"impact_factor_year":2023,"citescore":7.5}"#],
     },
+    // Factors of a year that the file does not say: the draft asks.
+    Shape {
+        kind: "journals",
+        content: "Journal,ISSN,JIF\nHeart A,0028-4793,4.1\n",
+        says: &["\n[set]\n# impact_factor_year =    # write the year of these factors"],
+        stored: &[r#"{"name":"Heart A","impact_factor":4.1,"impact_factor_year":null}"#],
+    },
     // Exact names, and an ISSN that repeats another column.
     Shape {
         kind: "journals",

@@ -205,8 +205,13 @@ impl Draft {
             let missing = statuses.into_iter().filter(|name| !is_full(name));
             constants.extend(missing.map(|name| format!("{name} = \"check\"")));
         }
-        let year = self.metric_year();
-        constants.extend(year.map(|year| format!("impact_factor_year = {year}")));
+        match self.metric_year() {
+            Some(year) => constants.push(format!("impact_factor_year = {year}")),
+            None if self.has("impact_factor") && !self.has("impact_factor_year") => constants.push(
+                "# impact_factor_year =    # write the year of these factors, which the file does not say".to_owned(),
+            ),
+            None => {}
+        }
         if self.kind == RowKind::Tags && !self.has("type") {
             constants.push("# type = \"\"    # write the type of these tags".to_owned());
         }
