@@ -175,6 +175,8 @@ fn merged_years() -> Vec<u8> {
         "Beta Days|2027|Lungs",
         "Gamma Days||",
         "Delta Days||Bones",
+        "||",
+        "Zeta Days|2028|",
     ];
     for (row, cells) in (0..).zip(rows) {
         for (column, text) in (0..).zip(cells.split('|')) {
@@ -184,6 +186,8 @@ fn merged_years() -> Vec<u8> {
     let format = Format::new();
     sheet.merge_range(1, 1, 3, 1, "2027", &format).unwrap();
     sheet.merge_range(1, 2, 2, 2, "Lungs", &format).unwrap();
+    // Merged cells without a value, which begin in an empty row.
+    sheet.merge_range(4, 2, 5, 2, "", &format).unwrap();
     workbook.save_to_buffer().unwrap()
 }
 
@@ -239,7 +243,7 @@ fn workbooks_of_others_are_read_as_they_are() {
             meetings;
         case("layout.xlsx", layout, LAYOUT, &["Alpha Journal of Lungs|0028-4793", "Beta Archives|1533-4406"], JOURNALS, &[]),
             journals;
-        case("merged.xlsx", &merged, "[columns]\nMeeting = \"name\"\nYear = \"year\"\nSociety = \"venue\"\n", &["Beta Days|2027|Lungs", "Gamma Days|2027|Lungs", "Delta Days|2027|Bones"], &["name", "year", "venue"], &["3, 4", "has the value of the merged cells above"]),
+        case("merged.xlsx", &merged, "[columns]\nMeeting = \"name\"\nYear = \"year\"\nSociety = \"venue\"\n", &["Beta Days|2027|Lungs", "Gamma Days|2027|Lungs", "Delta Days|2027|Bones", "Zeta Days|2028|"], &["name", "year", "venue"], &["3, 4", "has the value of the merged cells above"]),
             meetings;
         case("old.xls", old, OLD, old_rows, CONFERENCES, &[NO_FORMATS]), meetings;
         case("list.ods", &ods, OLD, old_rows, CONFERENCES, &[NO_FORMATS]), meetings;

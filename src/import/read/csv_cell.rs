@@ -1,4 +1,4 @@
-//! What texts put around the value of a cell: formulas of spreadsheets, and the bars and links of Markdown.
+//! Cells of CSV that other programs wrote: a formula becomes what it shows, and a table in Markdown loses its bars.
 
 use super::table_cell::TableCell;
 use crate::model::fold::is_blank;

@@ -40,8 +40,8 @@ pub(in crate::import) struct MergedCells {
     pub columns: RangeInclusive<usize>,
     /// Whether they are in several rows.
     pub is_tall: bool,
-    /// Whether the row is the first of them, which has their value.
-    pub is_first: bool,
+    /// The line of the first row, which has their value.
+    pub first_line: u64,
     /// The fault of a row that lacks their values.
     pub fault: Message,
 }

@@ -155,11 +155,10 @@ impl<F: Fields> Statement<F> {
 
     /// Appends the links. Links are equal if and only if they append equal bytes.
     fn write_links(&self, out: &mut Vec<u8>) {
+        // No value and no link begins with a semicolon.
+        out.push(b';');
         self.organizations.iter().for_each(|link| link.write(out));
-        // Ends the organizations: no link begins with it.
-        if !self.tags.is_empty() {
-            out.push(b';');
-        }
+        out.push(b';');
         self.tags.iter().for_each(|link| link.write(out));
     }
 

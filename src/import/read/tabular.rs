@@ -52,8 +52,8 @@ pub(in crate::import) struct TableReader<'r, 'a, F> {
     has_full_row: bool,
     /// The number of rows that other parts have brought.
     earlier: usize,
-    /// The values of merged cells of one column, by column.
-    merged: BTreeMap<usize, TableCell<'static>>,
+    /// The last value of merged cells of one column, by column, with the line of their first row.
+    merged: BTreeMap<usize, (u64, TableCell<'static>)>,
     /// The notation of all cells.
     pub(super) notation: Notation,
 }
@@ -93,7 +93,7 @@ impl<F: Fields> RowSink for TableReader<'_, '_, F> {
                 self.search_header(row.line, row.cells)
             }
             HeaderState::Found(Some(columns)) if self.row_count < bounds.rows => {
-                let merged = self.with_merged(&row);
+                let merged = self.with_merged(&columns, &row);
                 let cells = merged.as_deref().unwrap_or(row.cells);
                 let filled = cells.iter().filter(|cell| !cell.is_blank()).count();
                 let row = TableRow { cells, ..row };
@@ -151,15 +151,24 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
     }
 
     /// Returns the cells of a row of a list of others with the values of the merged cells above, if it lacks any.
-    fn with_merged(&mut self, row: &TableRow<'_>) -> Option<Vec<TableCell<'static>>> {
+    fn with_merged(
+        &mut self,
+        columns: &Columns<'a>,
+        row: &TableRow<'_>,
+    ) -> Option<Vec<TableCell<'static>>> {
         let mut filled = None;
         let tall = row.merged.iter().filter(|merged| merged.is_one_column());
         for merged in tall.filter(|_| self.notation.is_loose) {
             let at = *merged.columns.start();
-            let cell = row.cells.get(at).filter(|_| merged.is_first);
-            if let Some(cell) = cell {
-                self.merged.insert(at, cell.to_owned_cell());
-            } else if let Some(cell) = self.merged.get(&at) {
+            let first_line = merged.first_line;
+            let has_value = |cell: &&TableCell<'_>| !cell.is_blank() && columns.is_read(at);
+            if first_line == row.line {
+                let cell = row.cells.get(at).filter(has_value);
+                let value = cell.map(|cell| (first_line, cell.to_owned_cell()));
+                self.merged.extend(value.map(|value| (at, value)));
+            } else if let Some((_, cell)) =
+                self.merged.get(&at).filter(|(line, _)| *line == first_line)
+            {
                 let cells = row.cells.iter().map(TableCell::to_owned_cell);
                 let cells = filled.get_or_insert_with(|| cells.collect::<Vec<_>>());
                 cells.resize_with(cells.len().max(at + 1), TableCell::default);

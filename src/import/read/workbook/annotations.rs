@@ -106,7 +106,7 @@ impl Annotations {
         let merged = self.begun.iter().map(|range| MergedCells {
             columns: column(range.start.1)..=column(range.end.1),
             is_tall: range.start.0 < range.end.0,
-            is_first: range.start.0 == row,
+            first_line: u64::from(range.start.0) + 1,
             fault: message!(
                 "the cells {}:{} are merged, so that only the first has a value; unmerge them, and fill in each",
                 cell_name(range.start),
