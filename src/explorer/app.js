@@ -23,8 +23,8 @@ import {forgetLists} from './views/way.js';
 /** The view that the fragment names: {path: [...], params: {...}}. */
 function route() {
 	const [path, query] = location.hash.replace(/^#\/?/, '').split(/\?(.*)/s);
-	const given = [...new URLSearchParams(query ?? '')], isKey = ([name, value]) => name !== 'cursor' && hasKey(value);
-	// Somebody pasted a key into the address. A cursor is random text.
+	const given = [...new URLSearchParams(query ?? '')], isKey = ([, value]) => hasKey(value);
+	// Somebody pasted a key into the address.
 	if (given.some(isKey)) {
 		// A name whose value was nothing but a key goes too: `region=` has a meaning of its own.
 		const kept = given.map(pair => isKey(pair) ? [pair[0], withoutKeys(pair[1])] : pair).filter((pair, at) => pair[1] || !given[at][1]);

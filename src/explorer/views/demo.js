@@ -101,7 +101,6 @@ export function SideBySide({demo}) {
 	}, []);
 	const kept = copies.map(one => one.of(DATASET));
 	const bad = kept.find(({state}) => !['loading', 'current'].includes(state.name));
-
 	return html`<${Title}>Two licenses, side by side<//>
 		<p class="lead">${curating ? 'A curator edits the data every few seconds.' : 'Import a change, and watch.'} Both columns follow the same change feed, each with its own key. A record that leaves a license arrives as a tombstone.</p>
 		<div class="pair licenses">${licenses.map((license, at) => html`<section class="license" aria-label=${license.name}><h2>${license.name}</h2>

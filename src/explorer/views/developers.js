@@ -3,7 +3,7 @@ import {html, useEffect, useRef, useState} from '../preact.js';
 import {requester, useAsk} from '../api.js';
 import {isUnlicensed, reasonOf} from '../model/follower.js';
 import {jsonOf} from '../model/json.js';
-import {Answer, Badge, Curl, Datasets, Table, Title, Unlicensed, count, link, save} from '../parts.js';
+import {Answer, Badge, Datasets, Table, Title, Unlicensed, count, link, save} from '../parts.js';
 import {useCopy, useSession} from '../session.js';
 
 function Export({dataset, format, follow}) {
