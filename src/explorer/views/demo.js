@@ -65,9 +65,7 @@ const Side = ({license, changes, isDone}) => html`<section class="side"><h3>${li
 	: html`<p><${Badge} kind=${isDone ? 'nothing' : 'waiting'} /> ${isDone && html`<span class="soft">This license never sees it.</span>`}</p>`}</section>`;
 
 export function SideBySide({demo}) {
-	const {setKey} = useSession();
-	const {licenses, curating} = demo;
-	const [, draw] = useState(0);
+	const {setKey} = useSession(), {licenses, curating} = demo, [, draw] = useState(0);
 	const [copies] = useState(() => licenses.map(license => new Copies(license.key)));
 	const [log] = useState(() => new Rows(licenses));
 	const [lost, setLost] = useState(false);
