@@ -20,15 +20,12 @@ function distance(one, other, most) {
 	return old.at(-1);
 }
 
-/** The most letters in which a text may differ from what it means. */
-const mostOf = text => Math.min(3, Math.floor(text.length / 3));
-
 const MAX_MEANT = 3;
 const sorted = word => [...word].sort().join('');
 
 /** The words of an index that are nearest to a word, the likeliest first: those with the same letters in another order, then with the same first letter. */
 function nearestWords(index, word) {
-	const most = mostOf(word), letters = sorted(word), found = [];
+	const most = Math.min(3, Math.floor(word.length / 3)), letters = sorted(word), found = [];
 	// Words with digits are dates and initials, which nobody types.
 	for (const known of index.numbers.keys()) if (!/\d/.test(known)) {
 		const edits = distance(word, known, most);

@@ -13,9 +13,6 @@ import {useLists, useStars} from './shortlist.js';
 const NAV = [['conferences', 'Conferences'], ['journals', 'Journals'], ['changes', 'Changes'], ['lists', 'Lists']];
 const ROWS = 'medfeed-rows';
 
-/** The dataset that a path names; '' if it names none. */
-const datasetOf = path => path.find(part => DATASETS.includes(part)) ?? '';
-
 /** Sets how high the rows of lists are: `compact` or `comfortable`. */
 const setRows = rows => {
 	document.documentElement.dataset.rows = rows;
@@ -62,7 +59,7 @@ function Own({demo, onForget, onForgetAll, onReplace}) {
 
 /** The header. The heading of a list is in it: the view's own name. */
 export function Header({at: {path}, demo, ...own}) {
-	const {key} = useSession(), [first = demo ? '' : 'conferences', second] = path, dataset = datasetOf([first, second ?? '']), hasStars = useStars('conferences').length + useStars('journals').length > 0;
+	const {key} = useSession(), [first = demo ? '' : 'conferences', second] = path, dataset = [first, second].find(part => DATASETS.includes(part)) ?? '', hasStars = useStars('conferences').length + useStars('journals').length > 0;
 	// A reader without lists has one stop of the Tab key less. The menu leads there too.
 	const views = NAV.filter(([name]) => name !== 'lists' || first === name || hasStars);
 	const linkTo = (name, text) => {
