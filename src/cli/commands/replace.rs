@@ -16,8 +16,9 @@ use crate::model::{Joined, PerDataset, Printable, Timestamp, now, parse_time};
 use crate::replicate::replica::StateLoader;
 use crate::store::StoreError;
 use crate::store::file::replace::{self, BackupReport, CompactReport, check_target};
-use crate::store::restore::{Restoration, RestoreDifferences};
-use crate::store::upgrade::{self, SCHEMA, UpgradePlan};
+use crate::store::restore::{
+    Restoration, RestoreDifferences, SCHEMA, UpgradePlan, plan_upgrade, upgrade as upgrade_file,
+};
 
 /// Arguments of `medfeed backup`.
 #[derive(Debug, Args)]
@@ -202,7 +203,7 @@ pub fn compact(common: &Common) -> Result<ExitCode> {
 
 pub fn upgrade(common: &Common, dry_run: bool, if_needed: bool) -> Result<ExitCode> {
     let db = common.db.display();
-    let planned = match upgrade::plan(&common.db) {
+    let planned = match plan_upgrade(&common.db) {
         // A replica loads its state again when it is served.
         Err(StoreError::NotFound { .. } | StoreError::OlderReplica { .. }) if if_needed => None,
         planned => planned?,
@@ -222,7 +223,7 @@ pub fn upgrade(common: &Common, dry_run: bool, if_needed: bool) -> Result<ExitCo
         json["upgraded"] = false.into();
         return common.result(&json, text);
     }
-    match upgrade::upgrade(&common.db, common.wait)? {
+    match upgrade_file(&common.db, common.wait)? {
         Some(done) => {
             let text = format!(
                 "{db} is upgraded {}\nThe old file is kept as {}; remove it when you no longer need it to go back.",
