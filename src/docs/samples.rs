@@ -12,10 +12,7 @@ use crate::model::{
     JournalFields, LicenseId, OrganizationFields, PerDataset, ReferenceFields, Referenced,
     TagFields, Timestamp, Witness, json, parse_time,
 };
-use crate::query::export::{push_header, push_record};
-use crate::query::feed::tombstone;
-use crate::query::page::JsonPage;
-use crate::query::reference::{envelope, item, therapy_area};
+use crate::query::{JsonPage, envelope, item, push_header, push_record, therapy_area, tombstone};
 use crate::store::hash;
 use crate::token::{Cursor, Sealer, SyncToken};
 

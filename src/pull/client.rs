@@ -12,10 +12,9 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
 
 use super::body::{Bytes, Download, Paced, ReadLimits, bounded};
-use super::entry::FeedPage;
 use super::error::{PullError, Result};
-use super::export::{Announced, ContentDigest, Export};
-use super::server_url::ServerUrl;
+use super::export::{Announced, ContentDigest, Export, FeedPage};
+use super::location::ServerUrl;
 use crate::contract::Code;
 use crate::disk::describe_at;
 use crate::model::time::parse_http_date;
