@@ -1,4 +1,5 @@
-//! Files for `medfeed import`. `medfeed export` writes records, organizations and tags. `medfeed template` writes empty import files to fill in, and drafts of recipes.
+//! Files for `medfeed import`. `medfeed export` writes records, organizations and tags. `medfeed template` writes
+//! empty import files to fill in, and drafts of recipes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
