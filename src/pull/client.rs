@@ -187,8 +187,10 @@ impl PullClient {
             .filter(|tag| !tag.as_bytes().starts_with(b"W/"))
             .cloned();
         let bytes: Box<dyn Read + 'a> = match (length, etag) {
-            (Some(length), Some(etag)) => {
-                let resume = move |at: u64, failures: u32, error: &PullError| {
+            (Some(length), Some(etag)) => Box::new(Download::new(
+                self.paced(body),
+                length,
+                Box::new(move |at: u64, failures: u32, error: &PullError| {
                     let pause = error.pause_after(failures);
                     note(&format!(
                         "{dataset}: {error}; resuming in {} s",
@@ -196,9 +198,8 @@ impl PullClient {
                     ));
                     sleep(pause);
                     self.rest(dataset, &target, &etag, at, length)
-                };
-                Box::new(Download::new(self.paced(body), length, Box::new(resume)))
-            }
+                }),
+            )),
             _ => self.paced(body),
         };
         Export::new(announced, decoded(&headers, bytes), &self.limits)
@@ -441,15 +442,14 @@ impl ServiceProblem {
             .and_then(parse_http_date)
             .unwrap_or_else(now);
         let retry_after_s = text(header::RETRY_AFTER).and_then(|value| {
-            let until = || {
+            value.parse().ok().or_else(|| {
                 parse_http_date(value).map(|at| {
                     at.unix_s()
                         .saturating_sub(sent_at.unix_s())
                         .try_into()
                         .unwrap_or(0)
                 })
-            };
-            value.parse().ok().or_else(until)
+            })
         });
         let location = text(header::LOCATION)
             .filter(|_| status.is_redirection())

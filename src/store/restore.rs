@@ -582,8 +582,10 @@ fn find_free_name(path: &Path, schema: u32) -> PathBuf {
         1 => with_ending(path, &format!(".format-{schema}")),
         _ => with_ending(path, &format!(".format-{schema}-{number}")),
     };
-    let is_free = |kept: &PathBuf| kept.symlink_metadata().is_err() || is_same_file(path, kept);
-    (1..).map(name).find(is_free).unwrap_or_else(|| name(1))
+    (1..)
+        .map(name)
+        .find(|kept: &PathBuf| kept.symlink_metadata().is_err() || is_same_file(path, kept))
+        .unwrap_or_else(|| name(1))
 }
 
 fn is_same_file(one: &Path, other: &Path) -> bool {

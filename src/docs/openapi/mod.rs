@@ -367,16 +367,15 @@ fn id() -> Value {
 }
 
 fn date_status() -> Value {
-    let meaning = |status: DateStatus| {
+    json!({
+        "type": "string",
+        "enum": DateStatus::VARIANTS,
+        "description": format!("The confidence of a date:\n\n{}", DateStatus::ALL.map(|status: DateStatus| {
         format!(
             "- `{status}`: {}",
             status.get_documentation().unwrap_or_default()
         )
-    };
-    json!({
-        "type": "string",
-        "enum": DateStatus::VARIANTS,
-        "description": format!("The confidence of a date:\n\n{}", DateStatus::ALL.map(meaning).join("\n")),
+    }).join("\n")),
     })
 }
 

@@ -255,14 +255,18 @@ fn unlink<D: Database>(links: &LinkTable) -> String {
 
 /// Removes all linked rows without links.
 pub fn sweep<D: Database>(database: &mut D) -> Result<()> {
-    let statement = |kind: &LinkedKind| {
-        let table = &kind.rows.name;
-        format!(
-            "DELETE FROM {table} WHERE true{};",
-            kind.no_link(&format!("{table}.{}", kind.own_key().0))
-        )
-    };
-    database.batch(&linked().iter().map(statement).collect::<String>())
+    database.batch(
+        &linked()
+            .iter()
+            .map(|kind: &LinkedKind| {
+                let table = &kind.rows.name;
+                format!(
+                    "DELETE FROM {table} WHERE true{};",
+                    kind.no_link(&format!("{table}.{}", kind.own_key().0))
+                )
+            })
+            .collect::<String>(),
+    )
 }
 
 /// Returns the first fault in the tables that are derived from a dataset's records.

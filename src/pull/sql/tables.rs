@@ -282,18 +282,17 @@ impl DatasetTables {
 /// The columns in the full-text index: lists, searched or filtered texts, and fields marked as indexed.
 pub fn searched(dataset: Dataset) -> Vec<&'static str> {
     let table = dataset.table();
-    let is_searched = |(at, field): &(usize, &Column)| {
-        let is_filtered = || table.filters.iter().any(|filter| filter.field == *at);
-        field.uses.indexed
-            || field.uses.searched.is_some()
-            || field.kind.json_type() == JsonType::List
-            || field.kind == ValueKind::Text && is_filtered()
-    };
     table
         .fields
         .iter()
         .enumerate()
-        .filter(is_searched)
+        .filter(|(at, field): &(usize, &Column)| {
+            let is_filtered = || table.filters.iter().any(|filter| filter.field == *at);
+            field.uses.indexed
+                || field.uses.searched.is_some()
+                || field.kind.json_type() == JsonType::List
+                || field.kind == ValueKind::Text && is_filtered()
+        })
         .map(|(_, field)| field.column.as_str())
         .collect()
 }
@@ -464,15 +463,18 @@ fn derived<D: Database>() -> String {
 
 fn create_table<D: Database>(table: &SqlTable, more: &str) -> String {
     let (key, key_type) = table.columns[0];
-    let column = |(name, kind): &(&str, Type)| {
-        let constraint = match kind {
-            _ if *name == key => " PRIMARY KEY",
-            Type::Json => " NOT NULL",
-            _ => "",
-        };
-        format!("{name} {}{constraint}", D::type_name(*kind))
-    };
-    let columns = table.columns.iter().map(column).joined(", ");
+    let columns = table
+        .columns
+        .iter()
+        .map(|(name, kind): &(&str, Type)| {
+            let constraint = match kind {
+                _ if *name == key => " PRIMARY KEY",
+                Type::Json => " NOT NULL",
+                _ => "",
+            };
+            format!("{name} {}{constraint}", D::type_name(*kind))
+        })
+        .joined(", ");
     let end = if key_type == Type::Integer {
         ""
     } else {

@@ -226,11 +226,10 @@ opaque_debug!(LockedFile);
 impl Draft {
     /// Opens the file for writing. Creates a database without tables in an empty file.
     pub fn writer(&self) -> Result<Writer> {
-        let busy = || StoreError::Busy {
+        Writer::try_open(self.path())?.ok_or_else(|| StoreError::Busy {
             path: self.target().to_owned(),
             holder: "another process".to_owned(),
-        };
-        Writer::try_open(self.path())?.ok_or_else(busy)
+        })
     }
 
     /// Copies all rows of a transaction but those of `meta` with some keys. So the copy has the smallest size, and

@@ -273,8 +273,13 @@ impl Records {
     /// The record in a slot. Fails if its row is damaged.
     pub(crate) fn get(&self, slot: Slot) -> Result<&StoredRecord> {
         self.rows[slot as usize].as_deref().ok_or_else(|| {
-            let gone = || format!("there is no {} {}", self.dataset, self.id(slot));
-            StoreError::damaged("log", self.damaged.get(&slot).cloned().unwrap_or_else(gone))
+            StoreError::damaged(
+                "log",
+                self.damaged
+                    .get(&slot)
+                    .cloned()
+                    .unwrap_or_else(|| format!("there is no {} {}", self.dataset, self.id(slot))),
+            )
         })
     }
 
@@ -420,21 +425,19 @@ impl FieldNames {
     /// The fields of a dataset that have filters or reference lists.
     fn of(dataset: Dataset) -> Vec<FieldNames> {
         let table = dataset.table();
-        let has_column = |(index, field): &(usize, &Field)| {
-            table.filters.iter().any(|filter| filter.field == *index)
-                || matches!(field.kind, ValueKind::Links(_))
-        };
-        let names = |(index, field)| FieldNames {
-            field,
-            index,
-            names: IndexSet::new(),
-        };
         table
             .fields
             .iter()
             .enumerate()
-            .filter(has_column)
-            .map(names)
+            .filter(|(index, field): &(usize, &Field)| {
+                table.filters.iter().any(|filter| filter.field == *index)
+                    || matches!(field.kind, ValueKind::Links(_))
+            })
+            .map(|(index, field)| FieldNames {
+                field,
+                index,
+                names: IndexSet::new(),
+            })
             .collect()
     }
 

@@ -150,8 +150,10 @@ impl Snapshot {
                 let Ok(seq) = self.witness_seq(license, dataset) else {
                     continue;
                 };
-                let find = || panics::guard(|| self.commit_of(seq)).ok();
-                if let Some(commit) = *commits.entry(seq).or_insert_with(find) {
+                if let Some(commit) = *commits
+                    .entry(seq)
+                    .or_insert_with(|| panics::guard(|| self.commit_of(seq)).ok())
+                {
                     let lineage = commit.lineage;
                     witnesses.insert((license.id, dataset), Witness { seq, lineage });
                 }
@@ -539,7 +541,7 @@ impl Snapshot {
         let row = next
             .map(|(last, bytes)| unseal_commit(last.value(), bytes.value()))
             .transpose()?;
-        let none = || StoreError::damaged("commits", format!("no commit contains seq {seq}"));
-        row.filter(|row| row.first_seq <= seq).ok_or_else(none)
+        row.filter(|row| row.first_seq <= seq)
+            .ok_or_else(|| StoreError::damaged("commits", format!("no commit contains seq {seq}")))
     }
 }

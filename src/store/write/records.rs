@@ -250,14 +250,16 @@ impl Edit<'_> {
             let Some(record) = record else {
                 return BTreeSet::new();
             };
-            let of = |kind: ReferenceKind| {
-                record
-                    .fields()
-                    .links(kind)
-                    .iter()
-                    .map(move |id| (kind.code(), *id))
-            };
-            ReferenceKind::ALL.into_iter().flat_map(of).collect()
+            ReferenceKind::ALL
+                .into_iter()
+                .flat_map(|kind: ReferenceKind| {
+                    record
+                        .fields()
+                        .links(kind)
+                        .iter()
+                        .map(move |id| (kind.code(), *id))
+                })
+                .collect()
         }
         let code = F::DATASET.code();
         let mut added = BTreeSet::new();

@@ -551,14 +551,17 @@ impl ReadArgs {
             });
         }
         if !self.matching.is_empty() {
-            let set = |names: &String| Given {
-                value: names
-                    .split(',')
-                    .map(|name| name.trim().to_owned())
-                    .collect(),
-                origin: format!("--match {names}"),
-            };
-            options.matching = self.matching.iter().map(set).collect();
+            options.matching = self
+                .matching
+                .iter()
+                .map(|names: &String| Given {
+                    value: names
+                        .split(',')
+                        .map(|name| name.trim().to_owned())
+                        .collect(),
+                    origin: format!("--match {names}"),
+                })
+                .collect();
         }
         let empty = self.empty.iter().map(|text| Given {
             value: Word {
