@@ -189,7 +189,10 @@ fn each_tag(
 fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
     let mut attributes = tag.attributes();
     let mut attributes = attributes.with_checks(false).flatten();
-    let attribute = attributes.find(|attribute| attribute.key.local_name().as_ref() == name)?;
+    let attribute = attributes.find(|attribute| {
+        let key = attribute.key;
+        key.local_name().as_ref() == name && key.as_namespace_binding().is_none()
+    })?;
     attribute
         .normalized_value(XmlVersion::Implicit1_0)
         .ok()
