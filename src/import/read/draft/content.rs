@@ -130,7 +130,7 @@ pub(super) fn are_taken(fields: &[&str], cell: &TableCell<'_>, notation: &Notati
     let text = &*cell.text;
     let is_list = |column: &&str| field_named(column).is_some_and(|field| field.kind.is_list());
     match fields {
-        [column] if cell.json == Some(JsonType::List) => is_list(column),
+        [column] if cell.json_type() == Some(JsonType::List) => is_list(column),
         ["url"] => is_address(text) || cell.link.is_some(),
         [column, ..] if ISSN_COLUMNS.contains(column) => has_issn(text),
         ["start_date", _, ..] => is_range(text) || open_date(text).is_some(),
@@ -144,7 +144,7 @@ fn is_taken(field: &Field, cell: &TableCell<'_>, notation: &Notation) -> bool {
         ValueKind::Text => !is_data(cell),
         // `Type: Name`, or members of JSON objects.
         ValueKind::Links(ReferenceKind::Tag) => {
-            cell.text.contains(": ") || cell.items.is_some() && cell.text.contains(':')
+            cell.text.contains(": ") || cell.json.is_some() && cell.text.contains(':')
         }
         ValueKind::Texts | ValueKind::Links(_) => !is_data(cell),
         ValueKind::Number => [None, Some(DecimalSign::Point), Some(DecimalSign::Comma)]

@@ -122,7 +122,7 @@ pub(super) fn list_separator(columns: &[DraftColumn]) -> Reading {
     let lists = columns.iter().filter(is_list);
     let cells = lists.flat_map(|column| &column.cells);
     let texts: Vec<&str> = cells
-        .filter(|cell| cell.items.is_none())
+        .filter(|cell| cell.json.is_none())
         .map(|cell| &*cell.text)
         .collect();
     let with = |separator: &str| -> Vec<&str> {
