@@ -1,11 +1,12 @@
 //! The values that lint checks in each kind of row.
 
 use std::borrow::Cow;
+use std::hash::Hash;
 
 use jiff::civil::Date;
 use serde::Deserialize;
 
-use super::identity::{Identity, MatchKey};
+use super::identity::{Identity, MatchKey, key_of};
 use super::likeness::comparable;
 use super::row_rules::{CONFERENCE_RULES, JOURNAL_RULES};
 use super::rule::RowRule;
@@ -20,11 +21,6 @@ pub(in crate::import) trait Lintable: Fields {
 
     /// Returns the values that are compared with those of other rows.
     fn compared(&self) -> Compared<'_>;
-
-    /// Returns the identity of a row, for rows that share a match key.
-    fn identity(row: &Compared<'_>) -> Identity {
-        Identity::new(&row.name, None)
-    }
 
     /// The keys that should be unique among rows of this kind.
     fn match_keys<'a>(row: &'a Compared<'_>) -> Vec<MatchKey<'a>>;
@@ -47,7 +43,7 @@ pub(in crate::import) struct Compared<'a> {
 
 impl Compared<'_> {
     /// Returns the fields with an ISSN, and their texts.
-    fn issns(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    pub fn issns(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let fields = [
             ("issn_print", &self.issn_print),
             ("issn_online", &self.issn_online),
@@ -64,18 +60,19 @@ fn text(value: &Option<String>) -> Option<Cow<'_, str>> {
 }
 
 /// Returns the match key of a name, unless the name is a placeholder.
-fn name_key<'a>(
+fn name_key<'a, F: Fields>(
     rule: &'static str,
-    name: Cow<'a, str>,
-    more: &str,
+    row: &'a Compared<'_>,
+    more: impl Hash,
     message: fn(&str) -> Message,
 ) -> Option<MatchKey<'a>> {
-    let key = comparable(&name);
-    (!key.is_empty() && !is_placeholder("name", &name)).then(|| MatchKey {
+    let name = comparable(&row.name);
+    (!name.is_empty() && !is_placeholder("name", &row.name)).then(|| MatchKey {
         rule,
         field: "name",
-        value: name,
-        key: format!("{key} {more}"),
+        value: &row.name,
+        key: key_of((F::STEM, rule, name, more)),
+        mark: String::new(),
         also: None,
         message,
     })
@@ -97,38 +94,28 @@ impl Lintable for ConferenceFields {
         }
     }
 
-    fn identity(row: &Compared<'_>) -> Identity {
-        Identity::new(&row.name, row.abbv.as_deref())
-    }
-
     fn match_keys<'a>(row: &'a Compared<'_>) -> Vec<MatchKey<'a>> {
-        let year = row
-            .year
-            .map_or("without a year".to_owned(), |year| year.to_string());
         // Editions without a year have equal keys only if they start on the same day.
-        let start = if row.year.is_none() {
-            row.start_date.map(|date| date.to_string())
-        } else {
-            None
-        };
-        let name = name_key(
-            "same_name_and_year",
-            Cow::from(&*row.name),
-            &format!("{year} {}", start.unwrap_or_default()),
-            |other| {
-                message!(
-                    "is also the name of {other}, of the same year; remove one of them, or give them different names or years"
-                )
-            },
-        );
+        let start = row.start_date.filter(|_| row.year.is_none());
+        let name = name_key::<Self>("same_name_and_year", row, (row.year, start), |other| {
+            message!(
+                "is also the name of {other}, of the same year; remove one of them, or give them different names or years"
+            )
+        });
+        let year = row.year.map_or("null".to_owned(), |year| year.to_string());
+        let name = name.map(|name| MatchKey {
+            mark: format!("\"year\":{year},"),
+            ..name
+        });
         let mut match_keys: Vec<MatchKey<'_>> = name.into_iter().collect();
         if let Some(start) = row.start_date {
             let city = row.city.as_deref().map(comparable).unwrap_or_default();
             match_keys.push(MatchKey {
                 rule: "same_meeting",
                 field: "name",
-                value: Cow::from(&*row.name),
-                key: format!("{start} {city}"),
+                value: &row.name,
+                key: key_of((start, city)),
+                mark: format!("\"start_date\":\"{start}\""),
                 also: Some(Identity::has_similar_name),
                 message: |other| {
                     message!(
@@ -154,10 +141,6 @@ impl Lintable for JournalFields {
         }
     }
 
-    fn identity(row: &Compared<'_>) -> Identity {
-        Identity::of_issns(row.issns())
-    }
-
     fn match_keys<'a>(row: &'a Compared<'_>) -> Vec<MatchKey<'a>> {
         let mut match_keys: Vec<MatchKey<'_>> = Vec::with_capacity(3);
         for (field, issn) in row
@@ -165,23 +148,24 @@ impl Lintable for JournalFields {
             .filter(|(field, issn)| !is_placeholder(field, issn))
         {
             // A journal may have one ISSN for both editions.
-            let Some(key) =
-                normalized(issn).filter(|key| match_keys.iter().all(|other| other.key != *key))
+            let key = normalized(issn).map(key_of);
+            let Some(key) = key.filter(|key| match_keys.iter().all(|other| other.key != *key))
             else {
                 continue;
             };
             match_keys.push(MatchKey {
                 rule: "issn_twice",
                 field,
-                value: issn.into(),
+                value: issn,
                 key,
+                mark: String::new(),
                 also: None,
                 message: |other| {
                     message!("is also an ISSN of {other}; give each journal its own, or remove one of the journals")
                 },
             });
         }
-        let name = name_key("same_name", Cow::from(&*row.name), "", |other| {
+        let name = name_key::<Self>("same_name", row, (), |other| {
             message!(
                 "is also the name of {other}; write the ISSNs of both, or keep one id if they are one journal"
             )
@@ -204,7 +188,7 @@ impl<F: ReferenceFields> Lintable for F {
     }
 
     fn match_keys<'a>(row: &'a Compared<'_>) -> Vec<MatchKey<'a>> {
-        let name = name_key("same_name", Cow::from(&*row.name), "", |other| {
+        let name = name_key::<Self>("same_name", row, (), |other| {
             message!(
                 "differs only in case, diacritics, blanks or punctuation from the name of {other}; link one of them, and \
                  remove the other"

@@ -24,8 +24,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::civil::Date;
+use memchr::memmem;
 
-use self::duplicates::Duplicates;
+pub(in crate::import) use self::duplicates::FindRow;
+use self::duplicates::{ComparedRow, Duplicates};
 use self::lintable::Compared;
 pub(in crate::import) use self::lintable::Lintable;
 use self::row_rules::crowded_days;
@@ -35,6 +37,7 @@ use self::spellings::{AREAS, COUNTRIES, Spellings};
 pub(in crate::import) use self::spellings::{Respelling, is_area};
 pub(in crate::import) use self::texts::{is_placeholder, may_be_name, valid_issn};
 use crate::import::findings::{Finding, Findings};
+use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{ConferenceFields, Curated, Fault, Id, JournalFields, License, RecordFields};
 use crate::store::{Snapshot, StoreError};
 
@@ -67,14 +70,14 @@ impl Lint {
         }
     }
 
-    /// Checks an imported row. `before` is the version whose values are not reported again. For a full object in
-    /// another row, `within` is the field that contains it.
+    /// Checks an imported row. `before` is the version whose values are not reported again. `find` finds the rows that
+    /// were checked before.
     pub(in crate::import) fn check<F: Lintable>(
         &mut self,
         location: &RowLocation,
-        within: Option<&str>,
         before: Option<&F>,
         after: &Curated<F>,
+        find: &FindRow<'_, F>,
     ) {
         let fields = after.fields();
         let before = before.filter(|_| !self.checks_all);
@@ -86,43 +89,30 @@ impl Lint {
             let known = self::hits(location, before);
             hits.retain(|hit| !known.contains(hit));
         }
-        if let Some(within) = within {
-            for hit in &mut hits {
-                hit.field = hit.field.take().map(|field| format!("{within}.{field}"));
-            }
-        }
         self.findings.extend(hits);
-        self.compare::<F>(
+        let id = after.id();
+        let values = &fields.compared();
+        let before = before.map(F::compared);
+        let row = ComparedRow {
             location,
-            after.id(),
-            &fields.compared(),
-            before.map(F::compared).as_ref(),
-        );
-    }
-
-    /// Notes the values of an imported row for comparing them.
-    fn compare<F: Lintable>(
-        &mut self,
-        location: &RowLocation,
-        id: Id,
-        row: &Compared<'_>,
-        before: Option<&Compared<'_>>,
-    ) {
-        let twin = self
-            .duplicates
-            .compare::<F>(location, id, row, before, true);
+            id,
+            values,
+            before: before.as_ref(),
+            is_imported: true,
+        };
+        let twin = self.duplicates.compare(&row, find);
         self.findings.extend(twin);
         for spellings in &mut self.spellings {
             let of_row = spellings.vocabulary.of_row;
-            let known = before.map(of_row).unwrap_or_default();
-            let words = of_row(row);
+            let known = row.before.map(of_row).unwrap_or_default();
+            let words = of_row(values);
             if words.iter().any(|word| !known.contains(word)) {
                 self.brought.insert(F::STEM);
             }
             spellings.add_row(location, id, words, known);
         }
-        let Some(day) = row.start_date else { return };
-        let is_brought = before.and_then(|before| before.start_date) != Some(day);
+        let Some(day) = values.start_date else { return };
+        let is_brought = row.before.and_then(|before| before.start_date) != Some(day);
         if is_brought {
             self.brought.insert(F::STEM);
         }
@@ -131,34 +121,51 @@ impl Lint {
     }
 
     /// Compares a stored row that is not in the import with the imported rows, after all of them were checked.
-    pub(in crate::import) fn compare_stored<F: Lintable>(&mut self, id: Id, row: &Compared<'_>) {
-        let location = RowLocation::Database(F::STEM, id);
-        let twin = self
-            .duplicates
-            .compare::<F>(&location, id, row, None, false);
+    pub(in crate::import) fn compare_stored<F: Lintable>(
+        &mut self,
+        id: Id,
+        values: &Compared<'_>,
+        find: &FindRow<'_, F>,
+    ) {
+        let location = &RowLocation::Database(F::STEM, id);
+        let row = ComparedRow {
+            location,
+            id,
+            values,
+            before: None,
+            is_imported: false,
+        };
+        let twin = self.duplicates.compare(&row, find);
         self.findings.extend(twin);
     }
 
     /// Compares the imported rows of a dataset with the stored records. If the import brings no name, number, word or day,
-    /// there is nothing to compare, and no record is read.
+    /// there is nothing to compare, and no record is read. If it brings few names, only records with their marks are.
     pub(in crate::import) fn compare_with_stored<F: RecordFields + Lintable>(
         &mut self,
         state: &Snapshot,
         is_imported: &dyn Fn(Id) -> bool,
+        find: &FindRow<'_, F>,
     ) -> Result<(), StoreError> {
-        let brings_key = self.duplicates.brought.contains(F::STEM);
-        if !self.brought.contains(F::STEM) && !brings_key {
+        const MAX_MARKS: usize = 8;
+        let marks = self.duplicates.brought.remove(F::STEM).unwrap_or_default();
+        let reads_all = self.brought.contains(F::STEM) || marks.len() > MAX_MARKS;
+        if !reads_all && marks.is_empty() {
             return Ok(());
         }
-        state.for_each_part::<F, Compared<'static>>(|id, row| {
+        let is_read = |text: &[u8]| {
+            let mut marks = marks.iter().map(String::as_bytes);
+            reads_all || marks.any(|mark| memmem::find(text, mark).is_some())
+        };
+        state.for_each_part::<F, Compared<'static>>(is_read, |id, row| {
             let is_kept = !is_imported(id);
             for spellings in &mut self.spellings {
                 spellings.add_stored((spellings.vocabulary.of_row)(&row), is_kept);
             }
             if is_kept {
                 // A stored row is a duplicate only of a row to which the import brings a key.
-                if brings_key {
-                    self.compare_stored::<F>(id, &row);
+                if !marks.is_empty() {
+                    self.compare_stored::<F>(id, &row, find);
                 }
                 if let Some(day) = row.start_date {
                     self.days.entry(day).or_default().add_stored(true);
@@ -241,26 +248,30 @@ fn hits<F: Lintable>(location: &RowLocation, fields: &F) -> Vec<Finding> {
 
 /// Checks all rows of a database.
 pub fn lint_database(snapshot: &Snapshot) -> Result<Findings, StoreError> {
-    fn check<F: Lintable>(lint: &mut Lint, row: &Curated<F>) {
-        lint.check(&RowLocation::Database(F::STEM, row.id()), None, None, row);
+    fn check<F: Lintable>(lint: &mut Lint, row: &Curated<F>, find: &dyn Fn(Id) -> Option<F>) {
+        let location = |id| RowLocation::Database(F::STEM, id);
+        let find = |id| Some((location(id), find(id)?));
+        lint.check(&location(row.id()), None, row, &find);
+    }
+    fn check_references<F: ReferenceFields>(lint: &mut Lint, all: &BTreeMap<Id, Referenced<F>>) {
+        let find = |id| Some(all.get(&id)?.row.fields().clone());
+        all.values()
+            .for_each(|found| check(lint, &found.row, &find));
     }
     fn check_records<F: RecordFields + Lintable>(
         lint: &mut Lint,
         snapshot: &Snapshot,
     ) -> Result<(), StoreError> {
+        let find = |id| Some(snapshot.find_stored(id).ok()??.into_fields());
         snapshot.for_each_record::<F, StoreError>(|record, _, _| {
-            check(lint, &record);
+            check(lint, &record, &find);
             Ok(())
         })
     }
     let mut lint = Lint::new(true);
     let all = snapshot.references()?;
-    all.organizations
-        .values()
-        .for_each(|found| check(&mut lint, &found.row));
-    all.tags
-        .values()
-        .for_each(|found| check(&mut lint, &found.row));
+    check_references(&mut lint, &all.organizations);
+    check_references(&mut lint, &all.tags);
     check_records::<ConferenceFields>(&mut lint, snapshot)?;
     check_records::<JournalFields>(&mut lint, snapshot)?;
     Ok(lint.finish(&snapshot.list_licenses(), false).0)
@@ -273,7 +284,7 @@ mod tests {
     #[test]
     fn findings_are_listed_by_file_and_line_and_then_by_kind_and_id() {
         use crate::import::findings::FilePosition;
-        let file = |file: &str, line| RowLocation::File(FilePosition::new(file.into(), line));
+        let file = |file: &str, line| RowLocation::File(FilePosition::new(file.into(), line), None);
         let stored = |kind, id| RowLocation::Database(kind, Id::try_from(id).unwrap());
         let mut lint = Lint::new(true);
         let locations = [

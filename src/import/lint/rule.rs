@@ -19,8 +19,8 @@ pub(in crate::import) type RowRule<F> = Rule<fn(&F) -> Option<Fault>>;
 /// The location of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowLocation {
-    /// A line of a file.
-    File(FilePosition),
+    /// A line of a file. For the full object of a link, also the field that contains it.
+    File(FilePosition, Option<&'static str>),
     /// In the database: the kind of the row, which is the stem of its file names, and its id.
     Database(&'static str, Id),
 }
@@ -29,7 +29,7 @@ impl RowLocation {
     /// Returns the location as part of a sentence.
     pub fn describe(&self) -> String {
         match self {
-            RowLocation::File(position) => format!("at {position}"),
+            RowLocation::File(position, _) => format!("at {position}"),
             RowLocation::Database(..) => "in the database".to_owned(),
         }
     }
@@ -43,8 +43,12 @@ impl RowLocation {
         message: impl Into<Message>,
     ) -> Finding {
         let finding = match self {
-            RowLocation::File(position) => {
-                Finding::new(position, Some(field), value, message.into())
+            RowLocation::File(position, within) => {
+                let within = within
+                    .map(|within| format!("{within}."))
+                    .unwrap_or_default();
+                let field = within + field;
+                Finding::new(position, Some(&field), value, message.into())
             }
             RowLocation::Database(kind, id) => Finding {
                 kind: Some(kind),

@@ -37,6 +37,7 @@ use self::report::Report;
 use super::lint::{Respelling, fix_text};
 use super::rows::{FilledFields, ImportRow, ImportRows, RowEdit};
 use crate::import::findings::{FilePosition, Finding, Findings};
+use crate::import::read::statement::RecordLink;
 use crate::model::field::RowMember;
 use crate::model::message::{first_of, message};
 use crate::model::reference::ReferenceFields;
@@ -137,8 +138,8 @@ fn merge_rows(
     let stored = state.references()?;
 
     let mut links = Links::default();
-    links.collect(&conferences);
-    links.collect(&journals);
+    links.collect(&conferences, rows.create_links);
+    links.collect(&journals, rows.create_links);
     let resolver = Resolver {
         list: &list,
         creates: rows.create_links,
@@ -198,7 +199,10 @@ impl After<'_> {
             bad.sort();
             return Err(Refusal::BadRows(Box::new(bad)));
         }
-        let removals = [self.conferences.removals, self.journals.removals];
+        let removals = [
+            self.conferences.removals(state),
+            self.journals.removals(state),
+        ];
         match too_many_removals(&removals, options.allow_removals) {
             Some(message) => Err(Refusal::TooManyRemovals(message)),
             None => Ok(()),
@@ -216,8 +220,8 @@ impl After<'_> {
         let mut lint = report.lint;
         self.organizations.compare_untouched(&mut lint);
         self.tags.compare_untouched(&mut lint);
-        lint.compare_with_stored::<ConferenceFields>(state, &|id| self.conferences.contains(id))?;
-        lint.compare_with_stored::<JournalFields>(state, &|id| self.journals.contains(id))?;
+        self.conferences.compare_with_stored(state, &mut lint)?;
+        self.journals.compare_with_stored(state, &mut lint)?;
         let (warnings, respellings) = lint.finish(&state.list_licenses(), options.fix);
         fix_words(&mut self.conferences, respellings, &mut fixes);
         fixes.sort();
@@ -381,16 +385,21 @@ struct Links<'a> {
 }
 
 impl<'a> Links<'a> {
-    /// Adds the links of rows.
-    fn collect<F>(&mut self, rows: &'a [ImportRow<F>]) {
+    /// Adds the links of rows that may create or change what they link to.
+    fn collect<F>(&mut self, rows: &'a [ImportRow<F>], creates: bool) {
+        fn is_kept<F>(link: &RecordLink<F>, creates: bool) -> bool {
+            creates || matches!(link, RecordLink::Object(_))
+        }
         for row in rows {
             let RowEdit::Set(statement) = &row.edit else {
                 continue;
             };
             let organizations = statement.organizations.iter();
+            let organizations = organizations.filter(|link| is_kept(link, creates));
             self.organizations
                 .extend(organizations.map(|link| (&row.position, link)));
             let tags = statement.tags.iter();
+            let tags = tags.filter(|link| is_kept(link, creates));
             self.tags.extend(tags.map(|link| (&row.position, link)));
         }
     }

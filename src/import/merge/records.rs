@@ -6,7 +6,7 @@ use super::listed::{Effect, ListedFields, ListedRow};
 use super::references::Resolved;
 use super::report::{Report, report_double};
 use crate::import::findings::FilePosition;
-use crate::import::lint::{Lintable, RowLocation};
+use crate::import::lint::{Lint, Lintable, RowLocation};
 use crate::import::read::statement::Statement;
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::{ImportRow, ListOptions, RowEdit};
@@ -21,13 +21,31 @@ pub(super) struct MergedRecords<F> {
     pub rows: BTreeMap<Id, Option<Curated<F>>>,
     /// The positions of all records in the files, including bad ones.
     pub positions: HashMap<Id, FilePosition>,
-    pub removals: Removals,
 }
 
 impl<F: RecordFields + Lintable> MergedRecords<F> {
-    /// Returns true if the import sets or removes the record.
-    pub fn contains(&self, id: Id) -> bool {
-        self.positions.contains_key(&id) || self.rows.contains_key(&id)
+    /// Lint compares the stored records with those of the import.
+    pub fn compare_with_stored(&self, state: &Snapshot, lint: &mut Lint) -> Result<(), StoreError> {
+        // The import sets or removes these records.
+        let contains = |id| self.positions.contains_key(&id) || self.rows.contains_key(&id);
+        lint.compare_with_stored(state, &contains, &|id| self.find(id))
+    }
+
+    /// Returns a valid record, and its location.
+    pub fn find(&self, id: Id) -> Option<(RowLocation, F)> {
+        let location = RowLocation::File(self.positions.get(&id)?.clone(), None);
+        let record = self.rows.get(&id)?.as_ref()?;
+        Some((location, record.fields().clone()))
+    }
+
+    /// Returns the number of records that the import removes.
+    pub fn removals(&self, state: &Snapshot) -> Removals {
+        let removed = self.rows.values().filter(|row| row.is_none());
+        Removals {
+            dataset: F::DATASET,
+            removed: removed.count() as u64,
+            stored: state.totals().records[F::DATASET],
+        }
     }
 
     /// Returns true if the record, which links to `id` in the database, does so after the import.
@@ -59,20 +77,22 @@ impl RecordMerger<'_> {
     ) -> Result<MergedRecords<F>, StoreError> {
         // If the files contain no row of a dataset, it is not replaced.
         let replaces = self.options.replace && !rows.is_empty();
-        let mut merged = BTreeMap::new();
-        let mut positions: HashMap<Id, FilePosition> = HashMap::with_capacity(rows.len());
+        let mut merged = MergedRecords {
+            rows: BTreeMap::new(),
+            positions: HashMap::with_capacity(rows.len()),
+        };
         let mut doubled: HashSet<Id> = HashSet::new();
         for row in rows {
             // Rows without a record are already reported.
             let Some(id) = row.id else { continue };
-            if let Some(first) = positions.get(&id) {
+            if let Some(first) = merged.positions.get(&id) {
                 if doubled.insert(id) {
                     report_double(&mut report.bad, first, id, &row.position);
                 }
                 report_double(&mut report.bad, &row.position, id, first);
                 continue;
             }
-            positions.insert(id, row.position.clone());
+            merged.positions.insert(id, row.position.clone());
             let stored = self.state.find_stored::<F>(id)?.map(Curated::into_fields);
             match &row.edit {
                 RowEdit::Set(_) if stored.is_none() && self.list.leaves_out_new => {
@@ -82,39 +102,39 @@ impl RecordMerger<'_> {
                     let is_unknown = stored.is_none() && self.list.is_list;
                     report.counts.unknown += u64::from(is_unknown);
                     let record = self.merge_row(&row, statement, stored, report);
-                    merged.extend(record.map(|record| (id, Some(record))));
+                    let Some((record, before)) = record else {
+                        continue;
+                    };
+                    let location = RowLocation::File(row.position.clone(), None);
+                    let find = |id| merged.find(id);
+                    let lint = &mut report.lint;
+                    lint.check(&location, before.as_ref(), &record, &find);
+                    merged.rows.insert(id, Some(record));
                 }
-                _ if stored.is_some() => drop(merged.insert(id, None)),
+                _ if stored.is_some() => drop(merged.rows.insert(id, None)),
                 _ if self.list.is_list => report.count_absent(),
                 _ => {}
             }
         }
         if replaces {
             let stored_ids = self.state.record_ids(F::DATASET)?;
-            let missing = stored_ids.iter().filter(|id| !positions.contains_key(id));
-            merged.extend(missing.map(|id| (*id, None)));
+            let missing = stored_ids
+                .iter()
+                .filter(|id| !merged.positions.contains_key(id));
+            merged.rows.extend(missing.map(|id| (*id, None)));
         }
-        let removed = merged.values().map(|row| u64::from(row.is_none())).sum();
-        let removals = Removals {
-            dataset: F::DATASET,
-            removed,
-            stored: self.state.totals().records[F::DATASET],
-        };
-        Ok(MergedRecords {
-            rows: merged,
-            positions,
-            removals,
-        })
+        Ok(merged)
     }
 
-    /// Merges a row with its stored values, and checks it. A bad row is reported.
+    /// Merges a row with its stored values, and checks it. A bad row is reported. Also returns the version whose values
+    /// lint does not report.
     fn merge_row<F: RecordFields + Lintable + ListedFields>(
         &self,
         row: &ImportRow<F>,
         statement: &Statement<F>,
         stored: Option<F>,
         report: &mut Report,
-    ) -> Option<Curated<F>> {
+    ) -> Option<(Curated<F>, Option<F>)> {
         let Report {
             bad, lint, counts, ..
         } = report;
@@ -160,9 +180,7 @@ impl RecordMerger<'_> {
             // All values of the row are checked and corrected.
             statement.clear_in(before);
         }
-        let location = RowLocation::File(row.position.clone());
-        lint.check(&location, None, before.as_ref(), &record);
-        Some(record)
+        Some((record, before))
     }
 
     /// Resolves the links of a row. Those of a list of others are added to the stored ones.

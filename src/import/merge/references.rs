@@ -48,6 +48,13 @@ enum ImportOutcome<F> {
     },
 }
 
+impl<F: ReferenceFields> ImportedReference<F> {
+    fn location(&self) -> RowLocation {
+        let within = (self.field == F::STEM).then_some(self.field);
+        RowLocation::File(self.position.clone(), within)
+    }
+}
+
 /// How rows of organizations and tags are resolved.
 pub(super) struct Resolver<'a> {
     pub list: &'a ListOptions,
@@ -160,17 +167,23 @@ fn is_one_name(label: &str) -> bool {
 impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
     /// Lint checks the imported rows.
     fn check(&self, report: &mut Report) {
+        let find = |id| self.find(id);
         for (id, imported) in self.in_order() {
             if let ImportOutcome::Valid(row) = &imported.outcome {
-                let before = self
-                    .stored
-                    .get(&id)
-                    .map(|referenced| referenced.row.fields());
-                let within = (imported.field == F::STEM).then_some(imported.field);
-                let location = RowLocation::File(imported.position.clone());
-                report.lint.check(&location, within, before, row);
+                let before = self.stored.get(&id).map(|stored| stored.row.fields());
+                let location = imported.location();
+                report.lint.check(&location, before, row, &find);
             }
         }
+    }
+
+    /// Returns a valid row of the import, and its location.
+    fn find(&self, id: Id) -> Option<(RowLocation, F)> {
+        let imported = self.imported.get(&id)?;
+        let ImportOutcome::Valid(row) = &imported.outcome else {
+            return None;
+        };
+        Some((imported.location(), row.fields().clone()))
     }
 
     /// Returns the id of a label, for lists of others in any spelling.
@@ -185,8 +198,10 @@ impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
             .stored
             .iter()
             .filter(|(id, _)| !self.imported.contains_key(id));
-        untouched
-            .for_each(|(id, found)| lint.compare_stored::<F>(*id, &found.row.fields().compared()));
+        untouched.for_each(|(id, found)| {
+            let values = found.row.fields().compared();
+            lint.compare_stored(*id, &values, &|id| self.find(id));
+        });
     }
 
     fn in_order(&self) -> impl Iterator<Item = (Id, &ImportedReference<F>)> {
