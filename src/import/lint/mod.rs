@@ -214,7 +214,7 @@ pub(in crate::import) fn fix_text(field: &str, text: &str) -> Option<String> {
         let now = fixed.as_deref().unwrap_or(text);
         let Some(right) = texts::RULES
             .iter()
-            .find_map(|rule| (rule.find)(field, now)?.right)
+            .find_map(|(_, find)| find(field, now)?.right)
         else {
             break;
         };
@@ -228,20 +228,20 @@ fn hits<F: Lintable>(location: &RowLocation, fields: &F) -> Vec<Finding> {
     let mut hits = Vec::new();
     for (field, value) in F::table().fields.iter().zip(fields.values()) {
         for text in value.texts() {
-            let found = texts::RULES.iter().filter_map(|rule| {
-                let message = (rule.find)(&field.name, text)?;
-                Some(location.finding(rule.name, &field.name, Some(text), message))
+            let found = texts::RULES.iter().filter_map(|(rule, find)| {
+                let message = find(&field.name, text)?;
+                Some(location.finding(rule, &field.name, Some(text), message))
             });
             hits.extend(found);
         }
     }
-    hits.extend(F::RULES.iter().filter_map(|rule| {
+    hits.extend(F::RULES.iter().filter_map(|(rule, find)| {
         let Fault {
             field,
             value,
             message,
-        } = (rule.find)(fields)?;
-        Some(location.finding(rule.name, field, value.as_deref(), message))
+        } = find(fields)?;
+        Some(location.finding(rule, field, value.as_deref(), message))
     }));
     hits
 }
@@ -323,11 +323,11 @@ mod tests {
     #[test]
     fn every_rule_is_documented_once() {
         let manual = include_str!("../../../docs/import.md");
-        let texts = texts::RULES.iter().map(|rule| rule.name);
+        let texts = texts::RULES.iter().map(|rule| rule.0);
         let rows = row_rules::CONFERENCE_RULES
             .iter()
-            .map(|rule| rule.name)
-            .chain(row_rules::JOURNAL_RULES.iter().map(|rule| rule.name));
+            .map(|rule| rule.0)
+            .chain(row_rules::JOURNAL_RULES.iter().map(|rule| rule.0));
         let compared = [
             "same_name_and_year",
             "same_name",

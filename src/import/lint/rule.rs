@@ -3,12 +3,8 @@
 use crate::import::findings::{FilePosition, Finding};
 use crate::model::{Fault, Id, Message};
 
-/// A rule. `find` returns a problem and its remedy.
-pub(in crate::import) struct Rule<F> {
-    /// The name in reports and in docs/import.md.
-    pub name: &'static str,
-    pub find: F,
-}
+/// A rule: its name in reports and in docs/import.md, and a function that returns a problem and its remedy.
+pub(in crate::import) type Rule<F> = (&'static str, F);
 
 /// A rule about a single text, in any field of any row.
 pub(in crate::import) type TextRule = Rule<fn(field: &str, text: &str) -> Option<Message>>;

@@ -1,15 +1,15 @@
 //! The changes that a row of a list of others makes in a stored row (docs/recipes.md).
 
 use super::match_set::comparable_value;
-use super::report::ListCounts;
-use crate::import::findings::{FilePosition, Findings};
+use super::report::{ListCounts, Report};
 use crate::import::lint::{comparable_word, fix_text};
 use crate::import::read::statement::{CellContent, Statement};
-use crate::import::rows::ListOptions;
+use crate::import::row_faults::RowFaults;
+use crate::import::rows::{ImportRow, ListOptions};
 use crate::model::field::Field;
 use crate::model::fold::match_form;
 use crate::model::value::{FieldValue, ValueKind};
-use crate::model::{Fields, Message};
+use crate::model::{Curated, Fields, Message};
 
 /// A kind of row that lists of others may change.
 pub(in crate::import) trait ListedFields: Fields {
@@ -160,18 +160,54 @@ impl<F: ListedFields> ListedRow<F> {
         fields
     }
 
-    /// Adds the warnings about new values.
-    pub fn report_warnings(&mut self, position: &FilePosition, warnings: &mut Findings) {
-        for (at, message) in self.warnings.drain(..) {
-            let column = &F::table().fields[at].column;
-            warnings.push(position, Some(column), None, message);
-        }
-    }
-
     /// Returns true if `update` names the field of links at this index, so that they replace the stored ones.
     pub fn replaces_links(&self, at: usize) -> bool {
         self.rules[at].is_named
     }
+}
+
+/// Merges a row with its stored values, and checks it. `list` is given for a row of a list of others. `link` sets the
+/// links. A bad row is reported.
+pub(super) fn merge_row<F: ListedFields>(
+    row: &ImportRow<F>,
+    stored: Option<&F>,
+    list: Option<&ListOptions>,
+    link: impl FnOnce(&mut F, Option<&ListedRow<F>>, &mut RowFaults<'_>),
+    report: &mut Report,
+) -> Option<Curated<F>> {
+    let statement = row.edit.statement()?;
+    let mut faults = RowFaults::new(&row.position, &mut report.bad);
+    let mut fields = stored.cloned().unwrap_or_default();
+    let mut listed = None;
+    if let (Some(stored), Some(list)) = (stored, list) {
+        let listed = listed.insert(ListedRow::new(statement, list, row.found_by));
+        fields = listed.merge_into(stored, &mut report.counts);
+    } else {
+        statement.apply_to(&mut fields);
+        if list.is_some() {
+            fields.settle_new(&|at| statement.is_constant(at));
+        }
+    }
+    link(&mut fields, listed.as_ref(), &mut faults);
+    // Rules about whole rows need complete rows. Otherwise one mistake would be reported twice.
+    if row.is_bad || faults.has_fault() {
+        return None;
+    }
+    let broken = |broken| faults.push_faults(None, broken);
+    let merged = Curated::new(row.id?, fields).map_err(broken).ok()?;
+    if let Some(stored) = stored {
+        report.counts.count_removed(stored, merged.fields());
+    }
+    if let Some(listed) = listed {
+        let is_unchanged = stored == Some(merged.fields());
+        report.counts.respelled += u64::from(is_unchanged && listed.is_respelled);
+        for (at, message) in listed.warnings {
+            let column = &F::table().fields[at].column;
+            let warnings = &mut report.lint.findings;
+            warnings.push(&row.position, Some(column), None, message);
+        }
+    }
+    Some(merged)
 }
 
 /// Returns the fields of a record after a row, for matching.

@@ -31,7 +31,7 @@ use self::identify::identify;
 use self::listed::ListedFields;
 pub use self::records::MergeOptions;
 use self::records::{MergedRecords, RecordMerger, too_many_removals};
-use self::references::{FoundLink, Resolved, Resolver};
+use self::references::{FoundLink, Resolved};
 pub use self::report::ListCounts;
 use self::report::Report;
 use super::lint::{Respelling, fix_text};
@@ -140,17 +140,14 @@ fn merge_rows(
     let mut links = Links::default();
     links.collect(&conferences, rows.create_links);
     links.collect(&journals, rows.create_links);
-    let resolver = Resolver {
-        list: &list,
-        creates: rows.create_links,
-    };
-    let organizations = resolver.resolve(
+    let organizations = Resolved::new(
+        &list,
         organizations,
         &links.organizations,
         &stored.organizations,
         &mut report,
     );
-    let tags = resolver.resolve(tags, &links.tags, &stored.tags, &mut report);
+    let tags = Resolved::new(&list, tags, &links.tags, &stored.tags, &mut report);
     let merger = RecordMerger {
         state,
         organizations: &organizations,

@@ -1,10 +1,10 @@
 //! Merging of records with their stored values.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
-use super::listed::{Effect, ListedFields, ListedRow};
+use super::listed::{Effect, ListedFields, ListedRow, merge_row};
 use super::references::Resolved;
-use super::report::{Report, report_double};
+use super::report::Report;
 use crate::import::findings::FilePosition;
 use crate::import::lint::{Lint, Lintable, RowLocation};
 use crate::import::read::statement::Statement;
@@ -81,15 +81,11 @@ impl RecordMerger<'_> {
             rows: BTreeMap::new(),
             positions: HashMap::with_capacity(rows.len()),
         };
-        let mut doubled: HashSet<Id> = HashSet::new();
         for row in rows {
             // Rows without a record are already reported.
             let Some(id) = row.id else { continue };
             if let Some(first) = merged.positions.get(&id) {
-                if doubled.insert(id) {
-                    report_double(&mut report.bad, first, id, &row.position);
-                }
-                report_double(&mut report.bad, &row.position, id, first);
+                report.refuse_double([first, &row.position], id);
                 continue;
             }
             merged.positions.insert(id, row.position.clone());
@@ -101,10 +97,15 @@ impl RecordMerger<'_> {
                 RowEdit::Set(statement) => {
                     let is_unknown = stored.is_none() && self.list.is_list;
                     report.counts.unknown += u64::from(is_unknown);
-                    let record = self.merge_row(&row, statement, stored, report);
-                    let Some((record, before)) = record else {
+                    let Some(record) = self.merge_row(&row, statement, stored.as_ref(), report)
+                    else {
                         continue;
                     };
+                    let mut before = stored;
+                    if let Some(before) = before.as_mut().filter(|_| self.options.fix) {
+                        // All values of the row are checked and corrected.
+                        statement.clear_in(before);
+                    }
                     let location = RowLocation::File(row.position.clone(), None);
                     let find = |id| merged.find(id);
                     let lint = &mut report.lint;
@@ -126,95 +127,42 @@ impl RecordMerger<'_> {
         Ok(merged)
     }
 
-    /// Merges a row with its stored values, and checks it. A bad row is reported. Also returns the version whose values
-    /// lint does not report.
-    fn merge_row<F: RecordFields + Lintable + ListedFields>(
+    /// Merges a row with its stored values, and checks it. A bad row is reported.
+    fn merge_row<F: RecordFields + ListedFields>(
         &self,
         row: &ImportRow<F>,
         statement: &Statement<F>,
-        stored: Option<F>,
+        stored: Option<&F>,
         report: &mut Report,
-    ) -> Option<(Curated<F>, Option<F>)> {
-        let Report {
-            bad, lint, counts, ..
-        } = report;
-        let mut faults = RowFaults::new(&row.position, bad);
-        let mut listed = stored
-            .as_ref()
-            .filter(|_| self.list.is_list)
-            .map(|_| ListedRow::new(statement, self.list, row.found_by));
-        let mut fields = match (&stored, &mut listed) {
-            (Some(stored), Some(listed)) => listed.merge_into(stored, counts),
-            _ => {
-                let mut fields = stored.clone().unwrap_or_default();
-                statement.apply_to(&mut fields);
-                if self.list.is_list {
-                    fields.settle_new(&|at| statement.is_constant(at));
+    ) -> Option<Curated<F>> {
+        let list = self.list.is_list.then_some(self.list);
+        let link = |fields: &mut F, listed: Option<&ListedRow<F>>, faults: &mut RowFaults<'_>| {
+            for kind in ReferenceKind::ALL {
+                let Some(at) = F::table().links(kind) else {
+                    continue;
+                };
+                let known = fields.links(kind);
+                match listed.map(|listed| listed.effects[at]) {
+                    None | Some(Effect::Value) => {}
+                    Some(Effect::Constant) if known.is_empty() => {}
+                    Some(_) => continue,
                 }
-                fields
-            }
-        };
-        self.set_links(statement, &listed, &mut fields, &mut faults);
-        // Rules about whole rows need complete rows. Otherwise one mistake would be reported twice.
-        if row.is_bad || faults.has_fault() {
-            return None;
-        }
-        let record = match Curated::new(row.id?, fields) {
-            Ok(record) => record,
-            Err(broken) => {
-                faults.push_faults(None, broken);
-                return None;
-            }
-        };
-        if let Some(stored) = &stored {
-            counts.count_removed(stored, record.fields());
-        }
-        if let Some(listed) = &mut listed {
-            listed.report_warnings(&row.position, &mut lint.findings);
-        }
-        let is_unchanged = stored.as_ref() == Some(record.fields());
-        counts.respelled +=
-            u64::from(is_unchanged && listed.is_some_and(|listed| listed.is_respelled));
-        let mut before = stored;
-        if let Some(before) = before.as_mut().filter(|_| self.options.fix) {
-            // All values of the row are checked and corrected.
-            statement.clear_in(before);
-        }
-        Some((record, before))
-    }
-
-    /// Resolves the links of a row. Those of a list of others are added to the stored ones.
-    fn set_links<F: RecordFields + ListedFields>(
-        &self,
-        statement: &Statement<F>,
-        listed: &Option<ListedRow<F>>,
-        fields: &mut F,
-        faults: &mut RowFaults<'_>,
-    ) {
-        for kind in ReferenceKind::ALL {
-            let Some(at) = F::table().links(kind) else {
-                continue;
-            };
-            let stored = match listed {
-                Some(listed) => match listed.effects[at] {
-                    Effect::Value if listed.replaces_links(at) => Vec::new(),
-                    Effect::Value => fields.links(kind).to_vec(),
-                    Effect::Constant if fields.links(kind).is_empty() => Vec::new(),
-                    _ => continue,
-                },
-                None => Vec::new(),
-            };
-            let mut ids = match kind {
-                ReferenceKind::Organization => self
-                    .organizations
-                    .find_ids(&statement.organizations, faults),
-                ReferenceKind::Tag => self.tags.find_ids(&statement.tags, faults),
-            };
-            if !ids.is_empty() {
-                ids.extend(stored);
+                let mut ids = match kind {
+                    ReferenceKind::Organization => self
+                        .organizations
+                        .find_ids(&statement.organizations, faults),
+                    ReferenceKind::Tag => self.tags.find_ids(&statement.tags, faults),
+                };
+                if ids.is_empty() {
+                    continue;
+                }
+                if !listed.is_some_and(|listed| listed.replaces_links(at)) {
+                    ids.extend_from_slice(known);
+                }
                 fields.set_links(kind, ids);
             }
-        }
+        };
+        merge_row(row, stored, list, link, report)
     }
 }
 
