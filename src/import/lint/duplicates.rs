@@ -4,7 +4,7 @@ use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::identity::{Identity, MatchKey};
-use super::lintable::{Compared, Lintable};
+use super::lintable::Lintable;
 use super::rule::RowLocation;
 use crate::import::findings::Finding;
 use crate::model::Id;
@@ -21,12 +21,12 @@ struct KeyHolder {
 pub(in crate::import) type FindRow<'a, F> = dyn Fn(Id) -> Option<(RowLocation, F)> + 'a;
 
 /// A row to compare with the rows before it.
-pub(super) struct ComparedRow<'a> {
+pub(super) struct ComparedRow<'a, F> {
     pub location: &'a RowLocation,
     pub id: Id,
-    pub values: &'a Compared<'a>,
+    pub fields: &'a F,
     /// The version whose keys are known.
-    pub before: Option<&'a Compared<'a>>,
+    pub before: Option<&'a F>,
     pub is_imported: bool,
 }
 
@@ -54,17 +54,17 @@ impl Duplicates {
     /// Compares a row with earlier rows of the import. Returns the finding about a duplicate.
     pub fn compare<F: Lintable>(
         &mut self,
-        row: &ComparedRow<'_>,
+        row: &ComparedRow<'_, F>,
         find: &FindRow<'_, F>,
     ) -> Option<Finding> {
-        let identity = LazyCell::new(|| Identity::of(row.values));
-        let is_unchanged = row.before == Some(row.values);
+        let identity = LazyCell::new(|| row.fields.identity());
+        let is_unchanged = row.before == Some(row.fields);
         let before = row.before.filter(|_| !is_unchanged);
         let known = before.map(F::match_keys).unwrap_or_default();
         let mut found = None;
-        for own in F::match_keys(row.values) {
+        for own in row.fields.match_keys() {
             let is_known = known.iter().any(|known| known.key == own.key)
-                && (own.also.is_none() || before.map(Identity::of).as_ref() == Some(&*identity));
+                && (own.also.is_none() || before.map(F::identity).as_ref() == Some(&*identity));
             let is_brought = row.is_imported && !is_unchanged && !is_known;
             let mut count = 0;
             while let Some(other) = self.holders.get(&(own.key, count)).copied() {
@@ -93,7 +93,7 @@ impl Duplicates {
     }
 
     fn identity<F: Lintable>(&mut self, id: Id, find: &FindRow<'_, F>) -> &Identity {
-        let identity = || find(id).map(|(_, fields)| Identity::of(&fields.compared()));
+        let identity = || find(id).map(|(_, fields)| fields.identity());
         let known = self.identities.entry((F::STEM, id));
         known.or_insert_with(|| identity().unwrap_or_default())
     }
@@ -101,7 +101,7 @@ impl Duplicates {
 
 /// Reports the row to which the import brings the key, since the curator can correct it.
 fn report<F: Lintable>(
-    row: &ComparedRow<'_>,
+    row: &ComparedRow<'_, F>,
     own: &MatchKey<'_>,
     is_brought: bool,
     other: Id,
@@ -110,12 +110,11 @@ fn report<F: Lintable>(
     let (location, fields) = find(other)?;
     if is_brought {
         let message = (own.message)(&describe::<F>(other, &location));
-        let value = Some(own.value);
+        let value = Some(&*own.value);
         return Some(row.location.finding(own.rule, own.field, value, message));
     }
-    let values = fields.compared();
-    let theirs = F::match_keys(&values);
-    let theirs = theirs.iter().find(|theirs| theirs.key == own.key)?;
+    let mut theirs = fields.match_keys().into_iter();
+    let theirs = theirs.find(|theirs| theirs.key == own.key)?;
     let message = (own.message)(&describe::<F>(row.id, row.location));
-    Some(location.finding(own.rule, theirs.field, Some(theirs.value), message))
+    Some(location.finding(own.rule, theirs.field, Some(&theirs.value), message))
 }

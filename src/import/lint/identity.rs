@@ -1,9 +1,9 @@
 //! The values by which rows are told apart.
 
+use std::borrow::Cow;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 
 use super::likeness::{are_similar, comparable};
-use super::lintable::Compared;
 use super::texts::valid_issn;
 use crate::model::Message;
 
@@ -14,7 +14,7 @@ pub(in crate::import) struct MatchKey<'a> {
     pub rule: &'static str,
     /// The field to report, and its value.
     pub field: &'static str,
-    pub value: &'a str,
+    pub value: Cow<'a, str>,
     /// The hash of the kind of row, the rule and the comparable value.
     pub key: u64,
     /// A part of the stored JSON of all rows with this key.
@@ -42,17 +42,22 @@ pub(in crate::import) struct Identity {
 }
 
 impl Identity {
-    pub fn of(row: &Compared<'_>) -> Identity {
+    pub fn of_name(name: &str, abbv: Option<&str>) -> Identity {
         let is_long = |word: &String| word.len() > 2;
-        let words = row.name.split([' ', '-']).map(comparable);
-        let issns = row.issns();
+        let words = name.split([' ', '-']).map(comparable);
         Identity {
-            name: comparable(&row.name),
+            name: comparable(name),
             words: words.filter(is_long).collect(),
-            abbv: row.abbv.as_deref().map(comparable).filter(is_long),
-            issns: issns
-                .filter_map(|(field, issn)| valid_issn(field, issn))
-                .collect(),
+            abbv: abbv.map(comparable).filter(is_long),
+            issns: Vec::new(),
+        }
+    }
+
+    pub fn of_issns<'a>(issns: impl Iterator<Item = (&'static str, &'a str)>) -> Identity {
+        let valid = issns.filter_map(|(field, issn)| valid_issn(field, issn));
+        Identity {
+            issns: valid.collect(),
+            ..Identity::default()
         }
     }
 
@@ -82,13 +87,7 @@ mod tests {
 
     #[test]
     fn an_abbreviation_matches_its_name() {
-        let of = |(name, abbv): (&'static str, &'static str)| {
-            Identity::of(&Compared {
-                name: name.into(),
-                abbv: Some(abbv.into()),
-                ..Compared::default()
-            })
-        };
+        let of = |(name, abbv): (&str, &str)| Identity::of_name(name, Some(abbv));
         let long = ("European Society for Medical Oncology Congress", "ESMO");
         let cases = [
             (long, ("ESMO Congress 2026", ""), true),

@@ -28,7 +28,6 @@ use memchr::memmem;
 
 pub(in crate::import) use self::duplicates::FindRow;
 use self::duplicates::{ComparedRow, Duplicates};
-use self::lintable::Compared;
 pub(in crate::import) use self::lintable::Lintable;
 use self::row_rules::crowded_days;
 pub use self::rule::RowLocation;
@@ -91,47 +90,45 @@ impl Lint {
         }
         self.findings.extend(hits);
         let id = after.id();
-        let values = &fields.compared();
-        let before = before.map(F::compared);
         let row = ComparedRow {
             location,
             id,
-            values,
-            before: before.as_ref(),
+            fields,
+            before,
             is_imported: true,
         };
         let twin = self.duplicates.compare(&row, find);
         self.findings.extend(twin);
+        let mut brings = false;
         for spellings in &mut self.spellings {
-            let of_row = spellings.vocabulary.of_row;
-            let known = row.before.map(of_row).unwrap_or_default();
-            let words = of_row(values);
-            if words.iter().any(|word| !known.contains(word)) {
-                self.brought.insert(F::STEM);
-            }
+            let field = spellings.vocabulary.field;
+            let words = fields.words(field);
+            let known = before.map_or(&[][..], |before| before.words(field));
+            brings |= words.iter().any(|word| !known.contains(word));
             spellings.add_row(location, id, words, known);
         }
-        let Some(day) = values.start_date else { return };
-        let is_brought = row.before.and_then(|before| before.start_date) != Some(day);
-        if is_brought {
+        if let Some(day) = fields.first_day() {
+            let is_brought = before.and_then(F::first_day) != Some(day);
+            brings |= is_brought;
+            let uses = self.days.entry(day).or_default();
+            uses.add(location, id, is_brought);
+        }
+        if brings {
             self.brought.insert(F::STEM);
         }
-        let uses = self.days.entry(day).or_default();
-        uses.add(location, id, is_brought);
     }
 
     /// Compares a stored row that is not in the import with the imported rows, after all of them were checked.
     pub(in crate::import) fn compare_stored<F: Lintable>(
         &mut self,
         id: Id,
-        values: &Compared<'_>,
+        fields: &F,
         find: &FindRow<'_, F>,
     ) {
-        let location = &RowLocation::Database(F::STEM, id);
         let row = ComparedRow {
-            location,
+            location: &RowLocation::Database(F::STEM, id),
             id,
-            values,
+            fields,
             before: None,
             is_imported: false,
         };
@@ -157,17 +154,17 @@ impl Lint {
             let mut marks = marks.iter().map(String::as_bytes);
             reads_all || marks.any(|mark| memmem::find(text, mark).is_some())
         };
-        state.for_each_part::<F, Compared<'static>>(is_read, |id, row| {
+        state.for_each_unlinked::<F>(is_read, |id, fields| {
             let is_kept = !is_imported(id);
             for spellings in &mut self.spellings {
-                spellings.add_stored((spellings.vocabulary.of_row)(&row), is_kept);
+                spellings.add_stored(fields.words(spellings.vocabulary.field), is_kept);
             }
             if is_kept {
                 // A stored row is a duplicate only of a row to which the import brings a key.
                 if !marks.is_empty() {
-                    self.compare_stored::<F>(id, &row, find);
+                    self.compare_stored(id, &fields, find);
                 }
-                if let Some(day) = row.start_date {
+                if let Some(day) = fields.first_day() {
                     self.days.entry(day).or_default().add_stored(true);
                 }
             }

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::listed::{Effect, ListedFields, ListedRow, merge_row};
+use super::listed::{ListedFields, ListedRow, merge_row};
 use super::references::Resolved;
 use super::report::Report;
 use crate::import::findings::FilePosition;
 use crate::import::lint::{Lint, Lintable, RowLocation};
-use crate::import::read::statement::Statement;
+use crate::import::read::statement::{CellContent, Statement};
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::{ImportRow, ListOptions, RowEdit};
 use crate::model::{
@@ -142,9 +142,9 @@ impl RecordMerger<'_> {
                     continue;
                 };
                 let known = fields.links(kind);
-                match listed.map(|listed| listed.effects[at]) {
-                    None | Some(Effect::Value) => {}
-                    Some(Effect::Constant) if known.is_empty() => {}
+                match listed.map(|listed| listed.contents[at]) {
+                    None | Some(CellContent::Value) => {}
+                    Some(CellContent::Constant) if known.is_empty() => {}
                     Some(_) => continue,
                 }
                 let mut ids = match kind {
@@ -156,7 +156,7 @@ impl RecordMerger<'_> {
                 if ids.is_empty() {
                     continue;
                 }
-                if !listed.is_some_and(|listed| listed.replaces_links(at)) {
+                if !listed.is_some_and(|listed| listed.is_update) {
                     ids.extend_from_slice(known);
                 }
                 fields.set_links(kind, ids);

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use super::listed::{ListedFields, ListedRow, merge_row};
 use super::report::{FreeIds, Report};
 use crate::import::findings::{FilePosition, Findings};
-use crate::import::lint::{Lint, Lintable, RowLocation};
-use crate::import::read::statement::{RecordLink, Statement};
+use crate::import::lint::{Lint, RowLocation};
+use crate::import::read::statement::{CellContent, RecordLink, Statement};
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::{ImportRow, ListOptions, RowEdit};
 use crate::model::fold::{match_form, nearest};
@@ -174,8 +174,7 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
             .iter()
             .filter(|(id, _)| !self.imported.contains_key(id));
         untouched.for_each(|(id, found)| {
-            let values = found.row.fields().compared();
-            lint.compare_stored(*id, &values, &|id| self.find(id));
+            lint.compare_stored(*id, found.row.fields(), &|id| self.find(id));
         });
     }
 
@@ -288,7 +287,13 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
         let Some(stored) = stored else {
             return object.clone();
         };
-        let mut listed = ListedRow::of_object(object.fields(), &ListOptions::default());
+        let values = object.fields().values().into_iter();
+        let contents = values.map(|value| match value.is_null() {
+            true => CellContent::Empty,
+            false => CellContent::Value,
+        });
+        let list = ListOptions::default();
+        let mut listed = ListedRow::new(object.fields(), contents, &list, None);
         let fields = listed.merge_into(stored.row.fields(), &mut report.counts);
         Curated::new(object.id(), fields).unwrap_or_else(|_| object.clone())
     }

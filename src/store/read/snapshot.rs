@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 use memchr::memmem::Finder;
 use parking_lot::Mutex;
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable};
-use serde::de::DeserializeOwned;
 
 use crate::model::{
     Curated, Dataset, FeedId, Id, KeyHash, KeyRecord, License, LicenseId, PerDataset, RecordFields,
@@ -326,13 +325,12 @@ impl Snapshot {
         })
     }
 
-    /// Calls `each` with some members of the records of a dataset whose JSON `is_read`, and with their ids, in the order of
-    /// their last changes. `T` names the members, which are before the links. Reading a few is much faster than reading
-    /// records.
-    pub fn for_each_part<F: RecordFields, T: DeserializeOwned>(
+    /// Calls `each` with the records of a dataset whose JSON `is_read`, and with their ids, in the order of their last
+    /// changes. Their links, and the fields after them, are left out, so that this is much faster than reading records.
+    pub fn for_each_unlinked<F: RecordFields>(
         &self,
         is_read: impl Fn(&[u8]) -> bool,
-        mut each: impl FnMut(Id, T),
+        mut each: impl FnMut(Id, F),
     ) -> Result<()> {
         let code = F::DATASET.code();
         let links = Finder::new(",\"organizations\":");
@@ -348,9 +346,9 @@ impl Snapshot {
             head.clear();
             head.extend_from_slice(&text[..end]);
             head.push(b'}');
-            let part =
+            let fields =
                 serde_json::from_slice(&head).map_err(|error| damaged_row(F::STEM, seq, error))?;
-            each(id, part);
+            each(id, fields);
         }
         Ok(())
     }
