@@ -37,7 +37,7 @@ pub(super) struct Duplicates {
     holders: HashMap<(u64, usize), KeyHolder>,
     /// The identities of the rows that were compared by them.
     identities: HashMap<(&'static str, Id), Identity>,
-    /// The marks of the keys that the import brings to each kind of row.
+    /// The marks of the values that the import brings to each kind of row.
     pub brought: BTreeMap<&'static str, BTreeSet<String>>,
 }
 
@@ -79,8 +79,7 @@ impl Duplicates {
                 }
             }
             if is_brought {
-                let marks = self.brought.entry(F::STEM).or_default();
-                marks.insert(own.mark);
+                self.bring::<F>(own.mark);
             }
             let max = if own.also.is_some() { MAX_COMPARED } else { 1 };
             if row.is_imported && count < max {
@@ -90,6 +89,11 @@ impl Duplicates {
             }
         }
         found
+    }
+
+    /// Notes that the import brings a value to rows with this mark.
+    pub fn bring<F: Lintable>(&mut self, mark: String) {
+        self.brought.entry(F::STEM).or_default().insert(mark);
     }
 
     fn identity<F: Lintable>(&mut self, id: Id, find: &FindRow<'_, F>) -> &Identity {

@@ -20,7 +20,7 @@ pub mod rule;
 mod spellings;
 mod texts;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::civil::Date;
@@ -51,8 +51,6 @@ pub struct Lint {
     spellings: [Spellings; 2],
     /// The first days of conferences.
     days: BTreeMap<Date, Uses>,
-    /// The kinds of rows to which the import brings a word or a first day.
-    brought: BTreeSet<&'static str>,
 }
 
 impl Lint {
@@ -65,7 +63,6 @@ impl Lint {
             duplicates: Duplicates::default(),
             spellings,
             days: BTreeMap::new(),
-            brought: BTreeSet::new(),
         }
     }
 
@@ -114,7 +111,8 @@ impl Lint {
             uses.add(location, id, is_brought);
         }
         if brings {
-            self.brought.insert(F::STEM);
+            // Every record has the empty mark.
+            self.duplicates.bring::<F>(String::new());
         }
     }
 
@@ -145,14 +143,12 @@ impl Lint {
         find: &FindRow<'_, F>,
     ) -> Result<(), StoreError> {
         const MAX_MARKS: usize = 8;
-        let marks = self.duplicates.brought.remove(F::STEM).unwrap_or_default();
-        let reads_all = self.brought.contains(F::STEM) || marks.len() > MAX_MARKS;
-        if !reads_all && marks.is_empty() {
+        let Some(marks) = self.duplicates.brought.remove(F::STEM) else {
             return Ok(());
-        }
+        };
         let is_read = |text: &[u8]| {
             let mut marks = marks.iter().map(String::as_bytes);
-            reads_all || marks.any(|mark| memmem::find(text, mark).is_some())
+            marks.len() > MAX_MARKS || marks.any(|mark| memmem::find(text, mark).is_some())
         };
         state.for_each_unlinked::<F>(is_read, |id, fields| {
             let is_kept = !is_imported(id);
@@ -160,10 +156,7 @@ impl Lint {
                 spellings.add_stored(fields.words(spellings.vocabulary.field), is_kept);
             }
             if is_kept {
-                // A stored row is a duplicate only of a row to which the import brings a key.
-                if !marks.is_empty() {
-                    self.compare_stored(id, &fields, find);
-                }
+                self.compare_stored(id, &fields, find);
                 if let Some(day) = fields.first_day() {
                     self.days.entry(day).or_default().add_stored(true);
                 }

@@ -127,10 +127,7 @@ impl Spellings {
     /// Adds the words of a record of the database. `is_kept` says that the import neither sets nor removes it.
     pub fn add_stored(&mut self, words: &[String], is_kept: bool) {
         for word in words {
-            match self.seen.get_mut(word) {
-                Some(uses) => uses.add_stored(is_kept),
-                None => self.uses(word).add_stored(is_kept),
-            }
+            self.uses(word).add_stored(is_kept);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::listed::{ListedFields, mean_the_same, merged_fields};
+use super::listed::{ListedFields, differences, mean_the_same, merged_fields};
 use super::match_set::{Choices, MatchSet, column_indexes, is_begun, is_complete};
 use super::report::{FreeIds, Report};
 use crate::import::findings::{FilePosition, Finding, shortened};
@@ -335,11 +335,12 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
         let one = one::<F>();
         let shared = shown_values(row, set);
         let matched = set.columns();
-        let differing = differences(row, other).unwrap_or_default();
-        let mut differing: Vec<_> = differing
-            .into_iter()
-            .filter(|(at, ..)| !matched.contains(at))
-            .collect();
+        // A row that removes a record by its id has no values.
+        let statements = row.edit.statement().zip(other.edit.statement());
+        let differing = statements.map(|(one, two)| differences(one.fields(), two.fields()));
+        let differing = differing.into_iter().flatten();
+        let differing = differing.filter(|(at, ..)| !matched.contains(at));
+        let mut differing: Vec<_> = differing.collect();
         // Those that one row lacks are last.
         differing.sort_by_key(|(_, one, other)| one.is_null() || other.is_null());
         let names = differing
@@ -488,29 +489,12 @@ fn visible(text: &str) -> String {
     shortened(text)
 }
 
-/// A field in which two rows differ: its index, and both values.
-type Difference<'a> = (usize, &'a dyn FieldValue, &'a dyn FieldValue);
-
-/// Returns the fields in which two rows differ. Returns `None` if one of them removes a record by its id.
-fn differences<'a, F: RecordFields>(
-    row: &'a ImportRow<F>,
-    other: &'a ImportRow<F>,
-) -> Option<Vec<Difference<'a>>> {
-    let ones = row.edit.statement()?.values();
-    let others = other.edit.statement()?.values();
-    let pairs = ones.into_iter().zip(others).enumerate();
-    let pairs = pairs.map(|(at, (one, other))| (at, one, other));
-    let differing = pairs.filter(|(_, one, other)| one.to_csv(&()) != other.to_csv(&()));
-    Some(differing.collect())
-}
-
 /// Returns true if two rows set the same values, apart from their spelling.
 fn repeats<F: RecordFields>(row: &ImportRow<F>, other: &ImportRow<F>) -> bool {
     let (RowEdit::Set(one), RowEdit::Set(two)) = (&row.edit, &other.edit) else {
         return false;
     };
-    let differing = differences(row, other).unwrap_or_default();
-    let mut differing = differing.into_iter();
+    let mut differing = differences(one.fields(), two.fields());
     one.has_links_of(two)
         && differing.all(|(at, one, two)| mean_the_same(&F::table().fields[at], one, two))
 }

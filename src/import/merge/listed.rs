@@ -159,6 +159,16 @@ pub(super) fn merged_fields<F: ListedFields>(
     row.merge_into(&stored, &mut ListCounts::default())
 }
 
+/// Returns the fields in which two rows differ: their indexes, and both values.
+pub(super) fn differences<'a, F: Fields>(
+    one: &'a F,
+    other: &'a F,
+) -> impl Iterator<Item = (usize, &'a dyn FieldValue, &'a dyn FieldValue)> {
+    let pairs = one.values().into_iter().zip(other.values()).enumerate();
+    let pairs = pairs.map(|(at, (one, other))| (at, one, other));
+    pairs.filter(|(_, one, other)| one.to_csv(&()) != other.to_csv(&()))
+}
+
 fn are_equal(old: &dyn FieldValue, new: &dyn FieldValue) -> bool {
     old.rank() == new.rank() && old.texts() == new.texts() && old.ids() == new.ids()
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::slice;
 
 use url::Url;
 
@@ -95,12 +96,12 @@ impl MatchSet<'_> {
             if values.len() > 1 {
                 values.remove("");
             }
-            let with_each = |chosen: &Vec<String>| {
-                let chosen = chosen.clone();
-                let extended = move |value| [&chosen[..], std::slice::from_ref(value)].concat();
-                values.iter().map(extended).collect::<Vec<_>>()
-            };
-            choices = choices.iter().flat_map(with_each).collect();
+            let values = &values;
+            let extended = choices.iter().flat_map(|chosen: &Vec<String>| {
+                let with = |value: &String| [&chosen[..], slice::from_ref(value)].concat();
+                values.iter().map(with)
+            });
+            choices = extended.collect();
         }
         choices
     }

@@ -98,10 +98,10 @@ pub fn merge(
     loop {
         match merge_rows(rows.clone(), state, options) {
             Err(Refusal::BadRows(found)) => {
-                let known = bad.rows().count();
+                let known = bad.rows().rows.len();
                 bad.append(*found);
                 let is_allowed = bad.rows().are_allowed(most);
-                if !is_allowed || bad.rows().count() == known {
+                if !is_allowed || bad.rows().rows.len() == known {
                     bad.sort();
                     return Err(Refusal::BadRows(Box::new(bad)));
                 }
@@ -124,10 +124,9 @@ fn merge_rows(
 ) -> Result<Merged, Refusal> {
     let list = rows.list;
     let mut report = Report::new(rows.bad, rows.warnings, list.is_list, options.lints_all);
-    let mut fixes = Findings::default();
     if options.fix {
-        fix_texts(&mut rows.conferences, &mut fixes);
-        fix_texts(&mut rows.journals, &mut fixes);
+        fix_texts(&mut rows.conferences, &mut report.fixes);
+        fix_texts(&mut rows.journals, &mut report.fixes);
     }
     let organizations = drop_equal_rows(rows.organizations, &mut report);
     let tags = drop_equal_rows(rows.tags, &mut report);
@@ -164,12 +163,9 @@ fn merge_rows(
         journals,
     };
     after.check(state, options, &mut report)?;
-    after
-        .finish(state, options, report, fixes)
-        .map(|merged| Merged {
-            notes: rows.notes,
-            ..merged
-        })
+    let merged = after.finish(state, options, report)?;
+    let notes = rows.notes;
+    Ok(Merged { notes, ..merged })
 }
 
 /// All rows of the batch, merged.
@@ -212,9 +208,15 @@ impl After<'_> {
         state: &Snapshot,
         options: &MergeOptions,
         report: Report,
-        mut fixes: Findings,
     ) -> Result<Merged, Refusal> {
-        let mut lint = report.lint;
+        let Report {
+            mut lint,
+            mut fixes,
+            assigned,
+            counts,
+            filled,
+            ..
+        } = report;
         self.organizations.compare_untouched(&mut lint);
         self.tags.compare_untouched(&mut lint);
         self.conferences.compare_with_stored(state, &mut lint)?;
@@ -232,11 +234,11 @@ impl After<'_> {
             batch,
             warnings,
             notes: Vec::new(),
-            assigned: report.assigned,
+            assigned,
             bad: Findings::default(),
             fixes,
-            counts: report.counts,
-            filled: report.filled,
+            counts,
+            filled,
         })
     }
 
@@ -310,14 +312,9 @@ fn fix_words(
                 continue;
             };
             let mut fields = record.fields().clone();
-            for (one, value) in ConferenceFields::table()
-                .fields
-                .iter()
-                .zip(fields.values_mut())
-            {
-                value.replace_texts(&mut |text| {
-                    (one.name == field && text == word).then(|| right.clone())
-                });
+            if let Some(at) = ConferenceFields::table().index_of(field) {
+                let replacement = &mut |text: &str| (text == word).then(|| right.clone());
+                fields.values_mut()[at].replace_texts(replacement);
             }
             if let Ok(record) = Curated::new(id, fields) {
                 fixes.add(Finding::fixed(position, field, &word, right.clone()));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::listed::{ListedFields, ListedRow, merge_row};
+use super::listed::{ListedFields, ListedRow, differences, merge_row};
 use super::report::{FreeIds, Report};
 use crate::import::findings::{FilePosition, Findings};
 use crate::import::lint::{Lint, RowLocation};
@@ -10,7 +10,7 @@ use crate::import::read::statement::{CellContent, RecordLink, Statement};
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::{ImportRow, ListOptions, RowEdit};
 use crate::model::fold::{match_form, nearest};
-use crate::model::message::{Message, Remedy, message};
+use crate::model::message::{Joined, Message, Remedy, message};
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{Curated, Id, ReferenceKind};
 
@@ -40,9 +40,7 @@ enum ImportOutcome<F> {
     Valid(Curated<F>),
     Removed,
     /// A bad row. Links to its label are not reported, since its own faults are.
-    Bad {
-        label: String,
-    },
+    Bad(String),
 }
 
 impl<F: ReferenceFields> ImportedReference<F> {
@@ -132,7 +130,7 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
         objects.for_each(|(position, object)| resolved.add_object(position, object, report));
         let mut labels = resolved.find_labels(&mut report.bad);
         for (id, imported) in resolved.in_order() {
-            if let ImportOutcome::Bad { label } = &imported.outcome {
+            if let ImportOutcome::Bad(label) = &imported.outcome {
                 labels.exact.entry(label.clone()).or_insert(id);
             }
         }
@@ -269,13 +267,10 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
         let stored = self.stored.get(&id).map(|found| found.row.fields());
         let list = is_listed.then_some(self.list);
         let outcome = match &row.edit {
-            RowEdit::Set(statement) => merge_row(&row, stored, list, |_, _, _| {}, report)
-                .map_or_else(
-                    || ImportOutcome::Bad {
-                        label: label_of(statement, stored),
-                    },
-                    ImportOutcome::Valid,
-                ),
+            RowEdit::Set(statement) => match merge_row(&row, stored, list, |_, _, _| {}, report) {
+                Some(merged) => ImportOutcome::Valid(merged),
+                None => ImportOutcome::Bad(label_of(statement, stored)),
+            },
             _ => ImportOutcome::Removed,
         };
         self.add(id, row.position, "name", outcome);
@@ -311,23 +306,16 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
             );
         };
         let message = match &first.outcome {
-            ImportOutcome::Bad { .. } => return,
+            ImportOutcome::Bad(_) => return,
             ImportOutcome::Valid(row) if row == object => return,
             ImportOutcome::Valid(row) => {
-                let none = ();
-                let values = row
-                    .fields()
-                    .values()
-                    .into_iter()
-                    .zip(object.fields().values());
-                let differing: Vec<String> = (F::table().fields.iter().zip(values))
-                    .filter(|(_, (one, other))| one.to_csv(&none) != other.to_csv(&none))
-                    .map(|(field, _)| format!("`{}`", field.name))
-                    .collect();
+                let differing = differences(row.fields(), object.fields());
+                let name = |at: usize| &F::table().fields[at].name;
+                let names = differing.map(|(at, ..)| format!("`{}`", name(at)));
                 message!(
                     "the object of this {} differs in {} from the one at {}; give them the same values",
                     F::KIND,
-                    differing.join(", "),
+                    names.joined(", "),
                     first.position
                 )
             }
@@ -394,21 +382,17 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
     }
 
     fn why_missing(&self, id: Id) -> Option<Message> {
-        match self.imported.get(&id) {
-            Some(ImportedReference {
-                position,
-                outcome: ImportOutcome::Removed,
-                ..
-            }) => Some(message!(
+        let imported = self.imported.get(&id);
+        match imported.map(|imported| (&imported.outcome, &imported.position)) {
+            Some((ImportOutcome::Removed, position)) => Some(message!(
                 "the {} is removed at {position}; remove the link, or keep it there",
                 F::KIND
             )),
-            Some(_) => None,
-            None if self.stored.contains_key(&id) => None,
-            None => Some(message!(
+            None if !self.stored.contains_key(&id) => Some(message!(
                 "there is no {} with this id; import it too, or give its full object",
                 F::KIND
             )),
+            _ => None,
         }
     }
 
@@ -463,7 +447,7 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
             .filter_map(|(id, imported)| match imported.outcome {
                 ImportOutcome::Valid(row) => Some((id, Some(row))),
                 ImportOutcome::Removed => stored.contains_key(&id).then_some((id, None)),
-                ImportOutcome::Bad { .. } => None,
+                ImportOutcome::Bad(_) => None,
             })
             .collect()
     }

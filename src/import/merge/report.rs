@@ -47,6 +47,8 @@ pub(super) struct Report {
     pub assigned: Vec<Finding>,
     pub counts: ListCounts,
     pub filled: Vec<FilledFields>,
+    /// The corrected values.
+    pub fixes: Findings,
     /// The bad rows that are left out, so that their faults do not count.
     pub withdrawn: HashSet<FilePosition>,
     /// The rows that exclude a later one.
@@ -67,6 +69,7 @@ impl Report {
                 ..ListCounts::default()
             },
             filled: Vec::new(),
+            fixes: Findings::default(),
             withdrawn: HashSet::new(),
             excluding: HashSet::new(),
         }

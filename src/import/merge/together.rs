@@ -211,57 +211,43 @@ fn settle_issns(row: &mut ListedRow<JournalFields>, stored: &JournalFields) {
     let columns = ISSN_COLUMNS.map(index_of::<JournalFields>);
     let ours = valid_pair(stored);
     let theirs = valid_pair(&row.fields);
-    let mut issns = [stored.issn_print.clone(), stored.issn_online.clone()];
-    let mut contents = columns.map(|at| row.contents[at]);
+    let before = [&stored.issn_print, &stored.issn_online];
+    let mut issns = before.map(Clone::clone);
     let shares = |field: usize| ours[field].is_some() && theirs.contains(&ours[field]);
     for at in [0, 1] {
-        if contents[at] == CellContent::Empty && shares(at) {
-            contents[at] = CellContent::Absent;
-        }
-        if contents[at] != CellContent::Value {
-            continue;
-        }
-        let Some(issn) = &theirs[at] else {
+        let content = &mut row.contents[columns[at]];
+        match (*content, &theirs[at]) {
+            (CellContent::Empty, _) if shares(at) => *content = CellContent::Absent,
             // A text that is no ISSN replaces none.
-            if ours[at].is_some() {
-                contents[at] = CellContent::Empty;
-            } else {
+            (CellContent::Value, None) if ours[at].is_some() => *content = CellContent::Empty,
+            (CellContent::Value, None) => {
                 issns[at] = [&row.fields.issn_print, &row.fields.issn_online][at].clone();
             }
-            continue;
-        };
-        contents[at] = CellContent::Absent;
-        if ours.contains(&theirs[at]) {
+            (CellContent::Value, Some(issn)) => {
+                *content = CellContent::Absent;
+                if ours.contains(&theirs[at]) {
+                    continue;
+                }
+                let to = if shares(at) { 1 - at } else { at };
+                if row.is_found_without_issn && ours[to].is_none() {
+                    let message = message!(
+                        "{issn} joins a record that was found by other fields; check that it is the same journal"
+                    );
+                    row.warnings.push((columns[to], message));
+                }
+                issns[to] = Some(issn.clone());
+            }
+            _ => {}
+        }
+    }
+    for (at, issn) in issns.into_iter().enumerate() {
+        let content = &mut row.contents[columns[at]];
+        if *content == CellContent::Clear {
             continue;
         }
-        let other = 1 - at;
-        let to = match () {
-            () if ours[at].is_none() => at,
-            () if shares(at) => other,
-            () => at,
-        };
-        if row.is_found_without_issn && ours[to].is_none() {
-            let message = message!(
-                "{issn} joins a record that was found by other fields; check that it is the same journal"
-            );
-            row.warnings.push((columns[to], message));
+        if issn != *before[at] {
+            *content = CellContent::Value;
         }
-        issns[to] = Some(issn.clone());
-    }
-    let [print, online] = issns;
-    let before = [&stored.issn_print, &stored.issn_online];
-    for (at, issn) in [&print, &online].into_iter().enumerate() {
-        let is_kept = contents[at] == CellContent::Clear || issn == before[at];
-        row.contents[columns[at]] = if is_kept {
-            contents[at]
-        } else {
-            CellContent::Value
-        };
-    }
-    if row.contents[columns[0]] != CellContent::Clear {
-        row.fields.issn_print = print;
-    }
-    if row.contents[columns[1]] != CellContent::Clear {
-        row.fields.issn_online = online;
+        *[&mut row.fields.issn_print, &mut row.fields.issn_online][at] = issn;
     }
 }
