@@ -367,10 +367,10 @@ fn refuse(
         Some(_) if rows.of_file => {
             " --allow-faults does not cover faults of whole files.".to_owned()
         }
-        Some(_) if rows.count() > BadRows::MAX_ALLOWED => String::new(),
+        Some(_) if rows.rows.len() > BadRows::MAX_ALLOWED => String::new(),
         Some(_) => format!(
             " Or leave out the bad rows with --allow-faults {}.",
-            rows.count()
+            rows.rows.len()
         ),
     };
     let error = format!(
