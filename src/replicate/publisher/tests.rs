@@ -595,26 +595,26 @@ fn heartbeats_continue_while_a_state_is_written() {
 }
 
 #[test]
-fn a_response_that_is_not_the_next_entry_is_requested_again() {
+fn the_next_slot_is_free_or_holds_an_entry() {
     let (origin, log) = started();
     let mut publisher = origin.start(&log, once()).unwrap();
-    let object = |name: &str| log.bucket().get(name).unwrap().unwrap().bytes;
-    let responses = [
-        object(&layout::log(1)),
-        object(layout::ALIVE),
-        b"<html>".to_vec(),
-        Vec::new(),
-    ];
-    // The slot is free.
-    for bytes in &responses {
-        publisher.check_next_entry(2, bytes).unwrap();
-    }
+    assert!(!publisher.take_next_entry(2).unwrap());
     assert_eq!(origin.note().fenced, None);
-    // It is another publisher's.
-    log.put(2, [9; 32], "another publisher");
-    for bytes in &responses {
-        let refused = publisher.check_next_entry(2, bytes).unwrap_err();
-        assert!(refused.is_fenced(), "{refused}");
+    let first = log.bucket().get(&layout::log(1)).unwrap().unwrap().bytes;
+    // The entry of another slot, an unreadable object, an entry of a later format, and one of another publisher.
+    for (bytes, is_fenced) in [
+        (Some(first.as_slice()), false),
+        (Some(b"<html>"), false),
+        (Some(b"medfeed log 99\n"), true),
+        (None, true),
+    ] {
+        match bytes {
+            Some(bytes) => log.bucket().put(&layout::log(2), bytes).unwrap(),
+            None => drop(log.put(2, [9; 32], "another publisher")),
+        }
+        let refused = publisher.take_next_entry(2).unwrap_err();
+        assert_eq!(refused.is_fenced(), is_fenced, "{refused}");
+        assert_eq!(origin.note().fenced.is_some(), is_fenced, "{refused}");
     }
 }
 

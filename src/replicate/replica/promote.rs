@@ -1,18 +1,23 @@
 //! Making a replica the origin.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::log::LogReader;
 use super::{Replica, ReplicaError, Result};
-use crate::bucket::{BucketError, Created};
+use crate::bucket::BucketError;
 use crate::model::Head;
 use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::layout;
 use crate::replicate::publisher::lock::is_same_publisher;
+use crate::replicate::publisher::retry::Retry;
 use crate::store::replication::{PublishedNote, ReplicaMark, ReplicaWriter};
 
-/// The maximum number of attempts to create the entry, and to learn whether it was created.
+/// The maximum number of slots in which the entry is tried.
 const TRIES: usize = 3;
+/// The time limit of retries to create the entry, and to learn whether it was created.
+const CREATE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A replica that became the origin.
 #[derive(Clone, Copy, Debug)]
@@ -78,8 +83,8 @@ impl Replica {
                 ..empty
             };
             let name = layout::log(header.slot);
-            let (bytes, hash) =
-                entry::encode(&header, &[&changes]).map_err(ReplicaError::malformed(&name))?;
+            let (bytes, hash) = entry::encode(&header, &[&changes])
+                .map_err(|malformed| ReplicaError::object(&name, malformed))?;
             if !self.create_entry(&name, &bytes)? {
                 continue;
             }
@@ -125,26 +130,16 @@ impl Replica {
         })
     }
 
-    /// Creates an entry. Returns whether it is ours: after a lost response, the bytes in the bucket decide.
+    /// Creates an entry. Returns whether it is ours.
     fn create_entry(&self, name: &str, bytes: &[u8]) -> Result<bool> {
-        let bucket = self.log.bucket();
-        let mut lost = None;
-        for _ in 0..TRIES {
-            let refused = match bucket.create(name, bytes) {
-                Ok(Created::New) => return Ok(true),
-                Ok(Created::Exists) => None,
-                Err(error) => Some(error),
-            };
-            match (bucket.get(name), refused) {
-                (Ok(Some(object)), _) => return Ok(object.bytes == bytes),
-                (Ok(None), Some(error @ BucketError::Refused(_))) if lost.is_none() => {
-                    return Err(error.into());
-                }
-                // The store may have refused because another request for the name was in progress.
-                (Ok(None), refused) => lost = refused.or(lost),
-                (Err(error), _) => lost = Some(error),
-            }
-        }
-        Err(lost.map_or(ReplicaError::Overtaken, ReplicaError::Unsure))
+        let status = Arc::default();
+        let mut retry = Retry::new(Some(Instant::now() + CREATE_TIMEOUT), &status);
+        retry
+            .create(self.log.bucket(), name, bytes)
+            .map_err(|error| match error {
+                // Nothing was sent before.
+                BucketError::Refused(_) if status.progress().failures == 1 => error.into(),
+                error => ReplicaError::Unsure(error),
+            })
     }
 }

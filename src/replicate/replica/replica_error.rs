@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use crate::bucket::BucketError;
 use crate::model::{DatabaseId, Printable, ShellWord, Timestamp};
-use crate::replicate::frame::MalformedObject;
 use crate::replicate::layout;
 use crate::store::StoreError;
 use crate::store::replication::ApplyError;
@@ -167,8 +166,9 @@ impl ReplicaError {
         }
     }
 
-    pub(super) fn malformed(name: &str) -> impl Fn(MalformedObject) -> ReplicaError {
-        move |malformed| ReplicaError::object(name, malformed)
+    /// Returns the error of an object of another database.
+    pub(super) fn of_database(name: &str, id: DatabaseId) -> ReplicaError {
+        ReplicaError::object(name, format!("it is of another database ({id})"))
     }
 
     /// Converts an error of applying the changes in an object.

@@ -174,8 +174,8 @@ impl ReplicaStatus {
         self.ahead.lock().ask_if_lost(seq, since_boot())
     }
 
-    pub(super) fn update(&self, change: impl FnOnce(&mut ReplicaProgress)) {
-        change(&mut self.progress.lock());
+    pub(super) fn update<T>(&self, change: impl FnOnce(&mut ReplicaProgress) -> T) -> T {
+        change(&mut self.progress.lock())
     }
 }
 
