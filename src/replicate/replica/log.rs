@@ -84,15 +84,9 @@ pub(super) fn check_next(mark: &ReplicaMark, entry: &LogEntry) -> Result<Replica
 /// Fails unless an object has the format of this program.
 pub(super) fn check_schema(found: u32) -> Result<()> {
     match found.cmp(&SCHEMA) {
-        Ordering::Less => Err(ReplicaError::OlderSchema {
-            found,
-            known: SCHEMA,
-        }),
+        Ordering::Less => Err(ReplicaError::OlderSchema(found)),
         Ordering::Equal => Ok(()),
-        Ordering::Greater => Err(ReplicaError::Schema {
-            found,
-            known: SCHEMA,
-        }),
+        Ordering::Greater => Err(ReplicaError::Schema(found)),
     }
 }
 

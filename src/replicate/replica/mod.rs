@@ -83,8 +83,6 @@ pub struct Replica {
     alive: Option<Heartbeat>,
     next_repair_at: Duration,
     failed_load: Option<FailedLoad>,
-    /// The last applied entry: its last seq, and its publisher.
-    last_applied: Option<(u64, String)>,
 }
 
 /// The file of a replica, and the position and last commit of its rows.
@@ -231,7 +229,6 @@ impl Replica {
             alive: None,
             next_repair_at: Duration::ZERO,
             failed_load: None,
-            last_applied: None,
         };
         replica.note_position();
         let started = match replica.log.check_database(replica.file.mark.id) {
@@ -571,9 +568,6 @@ impl Replica {
         }
         self.file
             .apply(&commits_of(entry), mark, entry.header.head())?;
-        if !entry.header.is_state() {
-            self.last_applied = Some((entry.header.seq, entry.header.who.clone()));
-        }
         self.status.update(|progress| progress.applied += 1);
         self.note_position();
         Ok(())

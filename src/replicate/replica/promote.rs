@@ -12,6 +12,7 @@ use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::layout;
 use crate::replicate::publisher::lock::is_same_publisher;
 use crate::replicate::publisher::retry::Retry;
+use crate::store::StoredCommit;
 use crate::store::replication::{PublishedNote, ReplicaMark, ReplicaWriter};
 
 /// The maximum number of slots in which the entry is tried.
@@ -57,12 +58,9 @@ impl Replica {
             // On the first attempt, a promotion followed by other commits does not count: that origin may be lost too.
             let promotion =
                 promotion.filter(|commit| attempt > 0 || commit.last_seq == self.file.head.seq);
-            // A promotion from this file, by a process that was killed, is applied like any other commit.
-            let applied = self.last_applied.as_ref();
-            let is_own = |of: u64| {
-                applied.is_some_and(|(seq, found)| *seq == of && is_same_publisher(found, who))
-            };
-            if let Some(commit) = promotion.filter(|commit| !is_own(commit.last_seq)) {
+            if let Some(commit) = promotion
+                && !self.has_promoted(&commit, who)?
+            {
                 return Err(ReplicaError::TakenOver {
                     who: commit.who,
                     what: commit.what,
@@ -107,6 +105,14 @@ impl Replica {
             });
         }
         Err(ReplicaError::Overtaken)
+    }
+
+    /// Whether the last entry is the promotion from this file by a process that was killed. It was applied like any other.
+    fn has_promoted(&self, commit: &StoredCommit, who: &str) -> Result<bool> {
+        let last = self.log.entry(self.file.mark.slot)?;
+        Ok(last.is_some_and(|last| {
+            last.header.seq == commit.last_seq && is_same_publisher(&last.header.who, who)
+        }))
     }
 
     /// Makes this replica's file an independent database, whatever the log contains. A publisher then starts the log

@@ -6,7 +6,7 @@ use crate::bucket::BucketError;
 use crate::model::{DatabaseId, Printable, ShellWord, Timestamp};
 use crate::replicate::layout;
 use crate::store::StoreError;
-use crate::store::replication::ApplyError;
+use crate::store::replication::{ApplyError, SCHEMA};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -36,16 +36,16 @@ pub enum ReplicaError {
         found: DatabaseId,
     },
     #[error(
-        "the bucket has format {found}, made by a newer medfeed; medfeed {VERSION} reads format {known}; use the origin's \
+        "the bucket has format {0}, made by a newer medfeed; medfeed {VERSION} reads format {SCHEMA}; use the origin's \
          version here too"
     )]
-    Schema { found: u32, known: u32 },
+    Schema(u32),
     #[error(
-        "the bucket has format {found}, of an older medfeed; medfeed {VERSION} reads format {known}; bring its origin to \
+        "the bucket has format {0}, of an older medfeed; medfeed {VERSION} reads format {SCHEMA}; bring its origin to \
          this version first (docs/upgrading.md), then run `medfeed publish` there. Until then its replicas need the older \
          version"
     )]
-    OlderSchema { found: u32, known: u32 },
+    OlderSchema(u32),
     #[error(
         "the origin runs another version of medfeed, whose records have other fields; use the origin's version here too"
     )]
@@ -196,8 +196,8 @@ impl ReplicaError {
         matches!(
             self,
             ReplicaError::OtherDatabase { .. }
-                | ReplicaError::Schema { .. }
-                | ReplicaError::OlderSchema { .. }
+                | ReplicaError::Schema(_)
+                | ReplicaError::OlderSchema(_)
                 | ReplicaError::OtherFields
                 | ReplicaError::Store(StoreError::Damaged { .. })
         )
