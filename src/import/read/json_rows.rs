@@ -1,6 +1,7 @@
 //! JSON objects, read like the rows of a table: one per line (JSON Lines), or a list of them in a document.
 
 use std::io::{self, BufRead, BufReader, Read};
+use std::rc::Rc;
 
 use serde_json::value::RawValue;
 use serde_json::{Deserializer, Value};
@@ -73,23 +74,25 @@ impl<F: Fields> TableReader<'_, '_, F> {
                 let paths = leaves.iter().map(|(path, _)| path);
                 columns.names.iter().eq(paths)
             };
-            let (columns, cells) = match std::mem::replace(header, HeaderState::Found(None)) {
+            let known = match header {
                 // The names of the object before were checked.
-                HeaderState::Found(Some(columns)) if is_next(&columns) => {
-                    let cells = leaves.into_iter().map(|(_, cell)| cell);
-                    (columns, cells.collect())
-                }
-                _ => {
+                HeaderState::Found(Some(columns)) if is_next(columns) => Some(Rc::clone(columns)),
+                _ => None,
+            };
+            let (columns, cells) = match known {
+                Some(columns) => (columns, leaves.into_iter().map(|(_, cell)| cell).collect()),
+                None => {
                     let (paths, cells) = named_cells::<F>(leaves, options, faults);
                     let columns = Columns::read::<F>(&paths, options, notation.container, faults)?;
+                    let columns = Rc::new(columns);
+                    // The faults of a header are reported at each object.
+                    if !faults.has_fault() {
+                        *header = HeaderState::Found(Some(Rc::clone(&columns)));
+                    }
                     (columns, cells)
                 }
             };
-            let is_usable = !faults.has_fault();
-            let row = RowReader::new(options, notation, faults).read(&columns, &cells);
-            // The faults of a header are reported at each object.
-            *header = HeaderState::Found(is_usable.then_some(columns));
-            row
+            RowReader::new(options, notation, faults).read(&columns, &cells)
         });
     }
 }

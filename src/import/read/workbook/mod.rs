@@ -307,7 +307,7 @@ impl SheetRows<'_> {
         }
         let is_hidden = self.hidden_rows.contains(&row.at);
         table.add_row(TableRow {
-            line,
+            lines: line..line + 1,
             cells: &row.cells,
             merged: self.annotations.merged_in(row.at),
             warning: is_hidden.then_some(HIDDEN),
