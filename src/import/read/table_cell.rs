@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::dates::DateOrder;
 use crate::model::Message;
+use crate::model::field::Field;
 use crate::model::fold::is_blank;
 use crate::model::value::JsonType;
 
@@ -85,6 +86,14 @@ pub(in crate::import) struct Notation {
 }
 
 impl Notation {
+    /// Returns the notation of a column with a field.
+    pub fn of_field(&self, field: &Field) -> Notation {
+        Notation {
+            is_price: field.column.ends_with("_usd"),
+            ..*self
+        }
+    }
+
     /// Returns true if a comma may be the decimal sign.
     pub fn may_have_comma(&self) -> bool {
         self.has_semicolons || self.decimal == Some(DecimalSign::Comma)
