@@ -44,8 +44,6 @@ pub(in crate::import) struct TableReader<'r, 'a, F> {
     is_incomplete: bool,
     /// The number of rows after the header that are not empty, with those that cannot be read or are left out.
     pub(super) row_count: usize,
-    /// The line of the header of a table.
-    header_line: Option<u64>,
     /// The line after the last row.
     next_line: u64,
     /// Whether the last row is below an empty row, and has few cells.
@@ -128,7 +126,6 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             header: HeaderState::Searching(Vec::new()),
             is_incomplete: false,
             row_count: 0,
-            header_line: None,
             next_line: 0,
             is_below: false,
             has_full_row: false,
@@ -284,7 +281,9 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             let _ = self.report_missing_id();
         }
         let what = self.notation.container.column();
-        self.rows.warn_of_ignored(self.header_line, what);
+        let lines = &self.rows.effects.header_lines;
+        let header_line = lines.get(&**self.rows.file).copied();
+        self.rows.warn_of_ignored(header_line, what);
         self.row_count
     }
 
@@ -306,19 +305,14 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
                 .iter()
                 .map(|(_, names)| names.as_slice()),
         );
-        let table = F::table();
         let meanings: Vec<ColumnMeaning> = (names.iter().enumerate())
-            .filter_map(|(at, name)| ColumnMeaning::find(table, options, name, 1, Some(at)))
+            .filter_map(|(at, name)| ColumnMeaning::find(F::table(), options, name, 1, Some(at)))
             .collect();
         let filled = names.iter().filter(|name| !name.is_empty()).count();
-        // A column that is named by its letter is in each row, so it shows no header.
-        let is_named = |(at, name): (usize, &String)| {
-            ColumnMeaning::find(table, options, name, 1, None).is_some() && at < names.len()
-        };
         let is_header = identify_rows::<F>(options, &meanings)
             && (meanings.len() > 1 || filled != 2 || title_rows == 0)
             && (filled > 1 && options.header_rows.is_some()
-                || names.iter().enumerate().any(is_named));
+                || known_names::<F>(options, &names) > 0);
         if !is_header {
             return if above.len() > MAX_ROWS_ABOVE {
                 self.report_missing_id()
@@ -367,7 +361,6 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         if container == Container::OldSheet {
             self.rows.warn(None, NO_FORMATS.into());
         }
-        self.header_line = Some(line);
         self.is_incomplete = is_incomplete;
         let is_readable = columns.is_some();
         self.header = HeaderState::Found(columns.map(Rc::new));
@@ -386,19 +379,12 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             return ControlFlow::Break(());
         };
         let options = self.rows.options;
-        let known = |cells: &[String]| {
-            cells
-                .iter()
-                .filter_map(|cell| ColumnMeaning::find(F::table(), options, cell, 1, None))
-                .count()
-        };
         // In reverse, since `max_by_key` returns the last maximum.
-        let best = above.iter().rev().max_by_key(|(_, cells)| known(cells));
-        if let Some((line, cells)) = best {
-            let cells: Vec<TableCell<'_>> = cells
-                .iter()
-                .map(|text| TableCell::text(text.as_str()))
-                .collect();
+        let rows = above.iter().rev();
+        if let Some((line, names)) = rows.max_by_key(|(_, names)| known_names::<F>(options, names))
+        {
+            let cells = names.iter().map(|name| TableCell::text(name.as_str()));
+            let cells: Vec<TableCell<'_>> = cells.collect();
             if self.read_header(*line, &cells).is_continue() {
                 let mut columns = options.columns.iter();
                 let message = match columns.any(|given| given.value.column.index.is_some()) {
@@ -416,6 +402,15 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
     }
 }
 
+/// Returns the number of names that columns have. A column that is named by its letter is in each row, so it shows no
+/// header.
+fn known_names<F: Fields>(options: &ReadOptions, names: &[String]) -> usize {
+    let meanings = names
+        .iter()
+        .filter_map(|name| ColumnMeaning::find(F::table(), options, name, 1, None));
+    meanings.count()
+}
+
 /// Joins the rows of a header by blanks. A blank cell has the text at its left, as in merged cells, if both have a text
 /// below.
 pub(in crate::import) fn joined_header<'t>(
@@ -423,27 +418,16 @@ pub(in crate::import) fn joined_header<'t>(
 ) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for row in rows.rev() {
-        let mut group = String::new();
+        let mut group = "";
         names.resize(names.len().max(row.len()), String::new());
         for (at, below) in names.iter_mut().enumerate() {
             let text = row.get(at).map_or("", |text| text.trim_matches(is_blank));
+            let is_group = !below.is_empty();
             if !text.is_empty() {
-                group = if below.is_empty() {
-                    String::new()
-                } else {
-                    text.to_owned()
-                };
+                group = if is_group { text } else { "" };
             }
-            let own = if text.is_empty() && !below.is_empty() {
-                group.as_str()
-            } else {
-                text
-            };
-            let parts: Vec<&str> = [own, below.as_str()]
-                .into_iter()
-                .filter(|part| !part.is_empty())
-                .collect();
-            *below = parts.join(" ");
+            let own = if is_group { group } else { text };
+            *below = format!("{own} {below}").trim_matches(' ').to_owned();
         }
     }
     names
