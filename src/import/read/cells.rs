@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use regex::Regex;
+
 use super::dates::normalize_date;
 use super::numbers::{normalize_integer, normalize_number};
 use super::table_cell::Notation;
@@ -41,6 +43,11 @@ pub(in crate::import) fn normalize<'c>(
             None => Cow::Borrowed(trimmed),
         }),
     }
+}
+
+/// Returns a regular expression of the program.
+pub(super) fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("the pattern is valid")
 }
 
 /// Returns true if a list of words, separated by blanks, has a word.
