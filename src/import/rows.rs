@@ -47,6 +47,7 @@ impl ImportRows {
 
     /// Removes rows with faults, and the faults of reading.
     pub(super) fn leave_out(&mut self, bad: &BadRows) {
+        let bad = &bad.rows;
         self.organizations
             .retain(|row| !bad.contains(&row.position));
         self.tags.retain(|row| !bad.contains(&row.position));

@@ -83,7 +83,7 @@ impl Findings {
         if rows.is_empty() || self.total > self.kept.len() {
             return;
         }
-        self.rows.remove(rows);
+        self.rows.rows.retain(|row| !rows.contains(row));
         self.total = 0;
         self.groups = FindingGroups::default();
         let kept = std::mem::take(&mut self.kept).into_iter();
@@ -93,7 +93,8 @@ impl Findings {
 
     /// Adds the findings of another run over the same files.
     pub(in crate::import) fn append(&mut self, other: Findings) {
-        self.rows.extend(&other.rows);
+        other.rows.rows.iter().for_each(|row| self.rows.add(row));
+        self.rows.of_file |= other.rows.of_file;
         let total = self.total + other.total;
         other.kept.into_iter().for_each(|found| self.add(found));
         self.total = total;

@@ -4,13 +4,11 @@
 //! ones, it prefers the one that it knows, then lower case. It corrects a word only if the other spelling is surely the
 //! same word. A word that is only similar is a question.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::likeness::{MAX_BYTES, comparable, distance};
-use super::lintable::Compared;
 use super::rule::{RowLocation, Uses};
 use super::texts::{is_placeholder, tidy};
 use crate::import::findings::Finding;
@@ -36,8 +34,6 @@ pub(in crate::import) struct Vocabulary {
     pub known: &'static [&'static [&'static str]],
     /// The separators of words in the field, including wrong ones. Empty if the field has a single word.
     pub separators: &'static [&'static str],
-    /// Returns the words of this kind in a row.
-    pub of_row: for<'a> fn(&'a Compared<'_>) -> &'a [Cow<'a, str>],
     /// Returns the words of this kind in the scope of a license.
     pub of_scope: fn(&Scope) -> Option<&BTreeSet<String>>,
 }
@@ -122,25 +118,16 @@ impl Spellings {
     }
 
     /// Adds the words of a row of the import. `known` are those that are not reported.
-    pub fn add_row(
-        &mut self,
-        location: &RowLocation,
-        id: Id,
-        words: &[Cow<'_, str>],
-        known: &[Cow<'_, str>],
-    ) {
+    pub fn add_row(&mut self, location: &RowLocation, id: Id, words: &[String], known: &[String]) {
         for word in words {
             self.uses(word).add(location, id, !known.contains(word));
         }
     }
 
     /// Adds the words of a record of the database. `is_kept` says that the import neither sets nor removes it.
-    pub fn add_stored(&mut self, words: &[Cow<'_, str>], is_kept: bool) {
+    pub fn add_stored(&mut self, words: &[String], is_kept: bool) {
         for word in words {
-            match self.seen.get_mut(&**word) {
-                Some(uses) => uses.add_stored(is_kept),
-                None => self.uses(word).add_stored(is_kept),
-            }
+            self.uses(word).add_stored(is_kept);
         }
     }
 
@@ -501,7 +488,6 @@ pub(super) static AREAS: Vocabulary = Vocabulary {
     is_code: |_| false,
     known: &[KNOWN_AREAS],
     separators: &[";", "|", "\n", "\t", ",", "/", "+", " & ", " and "],
-    of_row: |row| &row.therapy_areas,
     of_scope: |scope| scope.therapy_areas.as_ref(),
 };
 
@@ -639,7 +625,6 @@ pub(super) static COUNTRIES: Vocabulary = Vocabulary {
     is_code: country::is_code,
     known: &country::COUNTRIES,
     separators: &[],
-    of_row: |row| row.country.as_slice(),
     of_scope: |scope| scope.countries.as_ref(),
 };
 
@@ -662,7 +647,7 @@ mod tests {
                 } else {
                     format!("{at:04}")
                 };
-                spellings.add_row(&location, Id::MIN, &[word.into()], &[]);
+                spellings.add_row(&location, Id::MIN, &[word], &[]);
             }
             let found = spellings.check(&[], None);
             let rules: Vec<&str> = found.iter().filter_map(|found| found.rule).collect();

@@ -3,9 +3,10 @@
 
 use jiff::civil::Date;
 
-use super::listed::{Effect, ListedFields, ListedRow};
+use super::listed::{ListedFields, ListedRow};
 use crate::import::lint::valid_issn;
 use crate::import::read::options::ISSN_COLUMNS;
+use crate::import::read::statement::CellContent;
 use crate::model::field::RowMember;
 use crate::model::message::message;
 use crate::model::value::FieldValue;
@@ -40,7 +41,7 @@ impl ListedFields for ConferenceFields {
         for (number, column) in columns.into_iter().enumerate() {
             if settle_date(row, stored, column) {
                 statuses(&mut row.fields, DateStatus::Check, number);
-                row.effects[index_of::<Self>(column) + 1] = Effect::Value;
+                row.contents[index_of::<Self>(column) + 1] = CellContent::Value;
             }
         }
     }
@@ -57,24 +58,26 @@ fn settle_date(
     let new = row.fields.values()[at].rank();
     let not_found = FieldValue::rank(&Some(DateStatus::NotFound));
     let says_not_found = row.fields.values()[status].rank() == not_found;
-    let has_status = matches!(row.effects[status], Effect::Value);
-    match row.effects[at] {
+    let has_status = matches!(row.contents[status], CellContent::Value);
+    match row.contents[at] {
         // Nothing is known about the stored date.
-        Effect::Empty if old > 0 => row.effects[status] = Effect::Absent,
-        Effect::Absent if old > 0 && says_not_found => row.effects[status] = Effect::Absent,
-        Effect::Value if old == new && row.effects[status] == Effect::Constant => {
-            row.effects[status] = Effect::Absent;
+        CellContent::Empty if old > 0 => row.contents[status] = CellContent::Absent,
+        CellContent::Absent if old > 0 && says_not_found => {
+            row.contents[status] = CellContent::Absent
         }
-        Effect::Value if old == new => {}
-        Effect::Value => {
+        CellContent::Value if old == new && row.contents[status] == CellContent::Constant => {
+            row.contents[status] = CellContent::Absent;
+        }
+        CellContent::Value if old == new => {}
+        CellContent::Value => {
             warn_of_move(row, at, stored.values()[at], column);
-            if row.effects[status] == Effect::Constant {
-                row.effects[status] = Effect::Value;
+            if row.contents[status] == CellContent::Constant {
+                row.contents[status] = CellContent::Value;
                 return false;
             }
             return !has_status;
         }
-        Effect::Clear if old > 0 => return !has_status,
+        CellContent::Clear if old > 0 => return !has_status,
         _ => {}
     }
     false
@@ -106,20 +109,24 @@ fn warn_of_move(
 /// A meeting that moves keeps its length if the row has no end. Without a start, there is no end.
 fn settle_end(row: &mut ListedRow<ConferenceFields>, stored: &ConferenceFields) {
     let [start, end] = ["start_date", "end_date"].map(index_of::<ConferenceFields>);
-    match (row.effects[start], row.fields.start_date, stored.start_date) {
-        (Effect::Clear, ..) => {
+    match (
+        row.contents[start],
+        row.fields.start_date,
+        stored.start_date,
+    ) {
+        (CellContent::Clear, ..) => {
             row.fields.end_date = None;
-            row.effects[end] = Effect::Clear;
+            row.contents[end] = CellContent::Clear;
         }
-        (Effect::Value, Some(new), Some(old))
-            if new != old && row.effects[end] != Effect::Value =>
+        (CellContent::Value, Some(new), Some(old))
+            if new != old && row.contents[end] != CellContent::Value =>
         {
             let Some(last) = stored.end_date else { return };
             let Ok(moved) = new.checked_add(last - old) else {
                 return;
             };
             row.fields.end_date = Some(moved);
-            row.effects[end] = Effect::Value;
+            row.contents[end] = CellContent::Value;
             let message = message!(
                 "the row has no end, so the meeting keeps its length, and ends on {moved}"
             );
@@ -154,20 +161,22 @@ impl ListedFields for JournalFields {
 fn settle_year(row: &mut ListedRow<JournalFields>, stored: &JournalFields) {
     let [factor, year] = ["impact_factor", "impact_factor_year"].map(index_of::<JournalFields>);
     let is_new = row.fields.impact_factor != stored.impact_factor;
-    match (row.effects[factor], row.effects[year]) {
-        (_, Effect::Clear) => {}
-        (Effect::Value, Effect::Constant) => row.effects[year] = Effect::Value,
-        (Effect::Value, Effect::Absent | Effect::Empty) if is_new => {
-            row.effects[year] = Effect::Clear
+    match (row.contents[factor], row.contents[year]) {
+        (_, CellContent::Clear) => {}
+        (CellContent::Value, CellContent::Constant) => row.contents[year] = CellContent::Value,
+        (CellContent::Value, CellContent::Absent | CellContent::Empty) if is_new => {
+            row.contents[year] = CellContent::Clear
         }
-        (Effect::Absent, Effect::Value) => {}
-        (Effect::Absent | Effect::Empty, _) if stored.impact_factor.is_some() => {
-            row.effects[year] = Effect::Absent
+        (CellContent::Absent, CellContent::Value) => {}
+        (CellContent::Absent | CellContent::Empty, _) if stored.impact_factor.is_some() => {
+            row.contents[year] = CellContent::Absent
         }
-        (Effect::Absent | Effect::Empty, Effect::Constant) => row.effects[year] = Effect::Absent,
-        (Effect::Clear, _) => {
+        (CellContent::Absent | CellContent::Empty, CellContent::Constant) => {
+            row.contents[year] = CellContent::Absent
+        }
+        (CellContent::Clear, _) => {
             row.fields.impact_factor_year = None;
-            row.effects[year] = Effect::Clear;
+            row.contents[year] = CellContent::Clear;
         }
         _ => {}
     }
@@ -177,9 +186,12 @@ fn settle_year(row: &mut ListedRow<JournalFields>, stored: &JournalFields) {
 fn settle_pair(row: &mut ListedRow<JournalFields>, stored: &JournalFields, [min, max]: [usize; 2]) {
     for [at, other] in [[min, max], [max, min]] {
         let is_new = row.fields.values()[at].rank() != stored.values()[at].rank();
-        let lacks_other = matches!(row.effects[other], Effect::Absent | Effect::Empty);
-        if row.effects[at] == Effect::Value && is_new && lacks_other {
-            row.effects[other] = Effect::Clear;
+        let lacks_other = matches!(
+            row.contents[other],
+            CellContent::Absent | CellContent::Empty
+        );
+        if row.contents[at] == CellContent::Value && is_new && lacks_other {
+            row.contents[other] = CellContent::Clear;
             return;
         }
     }
@@ -199,53 +211,43 @@ fn settle_issns(row: &mut ListedRow<JournalFields>, stored: &JournalFields) {
     let columns = ISSN_COLUMNS.map(index_of::<JournalFields>);
     let ours = valid_pair(stored);
     let theirs = valid_pair(&row.fields);
-    let mut issns = [stored.issn_print.clone(), stored.issn_online.clone()];
-    let mut effects = columns.map(|at| row.effects[at]);
+    let before = [&stored.issn_print, &stored.issn_online];
+    let mut issns = before.map(Clone::clone);
     let shares = |field: usize| ours[field].is_some() && theirs.contains(&ours[field]);
     for at in [0, 1] {
-        if effects[at] == Effect::Empty && shares(at) {
-            effects[at] = Effect::Absent;
-        }
-        if effects[at] != Effect::Value {
-            continue;
-        }
-        let Some(issn) = &theirs[at] else {
+        let content = &mut row.contents[columns[at]];
+        match (*content, &theirs[at]) {
+            (CellContent::Empty, _) if shares(at) => *content = CellContent::Absent,
             // A text that is no ISSN replaces none.
-            if ours[at].is_some() {
-                effects[at] = Effect::Empty;
-            } else {
+            (CellContent::Value, None) if ours[at].is_some() => *content = CellContent::Empty,
+            (CellContent::Value, None) => {
                 issns[at] = [&row.fields.issn_print, &row.fields.issn_online][at].clone();
             }
-            continue;
-        };
-        effects[at] = Effect::Absent;
-        if ours.contains(&theirs[at]) {
+            (CellContent::Value, Some(issn)) => {
+                *content = CellContent::Absent;
+                if ours.contains(&theirs[at]) {
+                    continue;
+                }
+                let to = if shares(at) { 1 - at } else { at };
+                if row.is_found_without_issn && ours[to].is_none() {
+                    let message = message!(
+                        "{issn} joins a record that was found by other fields; check that it is the same journal"
+                    );
+                    row.warnings.push((columns[to], message));
+                }
+                issns[to] = Some(issn.clone());
+            }
+            _ => {}
+        }
+    }
+    for (at, issn) in issns.into_iter().enumerate() {
+        let content = &mut row.contents[columns[at]];
+        if *content == CellContent::Clear {
             continue;
         }
-        let other = 1 - at;
-        let to = match () {
-            () if ours[at].is_none() => at,
-            () if shares(at) => other,
-            () => at,
-        };
-        if row.is_found_without_issn && ours[to].is_none() {
-            let message = message!(
-                "{issn} joins a record that was found by other fields; check that it is the same journal"
-            );
-            row.warnings.push((columns[to], message));
+        if issn != *before[at] {
+            *content = CellContent::Value;
         }
-        issns[to] = Some(issn.clone());
-    }
-    let [print, online] = issns;
-    let before = [&stored.issn_print, &stored.issn_online];
-    for (at, issn) in [&print, &online].into_iter().enumerate() {
-        let is_kept = effects[at] == Effect::Clear || issn == before[at];
-        row.effects[columns[at]] = if is_kept { effects[at] } else { Effect::Value };
-    }
-    if row.effects[columns[0]] != Effect::Clear {
-        row.fields.issn_print = print;
-    }
-    if row.effects[columns[1]] != Effect::Clear {
-        row.fields.issn_online = online;
+        *[&mut row.fields.issn_print, &mut row.fields.issn_online][at] = issn;
     }
 }

@@ -39,6 +39,8 @@ pub(in crate::import) enum CellContent {
     Constant,
     /// A value of the row.
     Value,
+    /// An empty cell that clears the stored value, as the recipe says.
+    Clear,
 }
 
 /// A link of a record.

@@ -107,12 +107,12 @@ pub(super) fn are_taken(fields: &[&str], cell: &TableCell<'_>, notation: &Notati
         return false;
     };
     match field.kind {
-        kind if fields.len() == 1 && cell.json == Some(JsonType::List) => kind.is_list(),
+        kind if fields.len() == 1 && cell.json_type() == Some(JsonType::List) => kind.is_list(),
         ValueKind::Text if field.column == "url" => is_address(text) || cell.link.is_some(),
         ValueKind::Text if is_issn(&field.column) => has_issn(text),
         // `Type: Name`, or members of JSON objects.
         ValueKind::Links(ReferenceKind::Tag) => {
-            text.contains(": ") || cell.items.is_some() && text.contains(':')
+            text.contains(": ") || cell.json.is_some() && text.contains(':')
         }
         ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => !is_data(cell),
         ValueKind::Date => {

@@ -99,7 +99,7 @@ pub(super) fn date_order(columns: &[DraftColumn]) -> Reading {
 /// Returns the separator of list items.
 pub(super) fn list_separator(columns: &[DraftColumn]) -> Reading {
     let cells = columns_of(columns, ValueKind::is_list).flat_map(|column| &column.cells);
-    let cells = cells.filter(|cell| cell.items.is_none());
+    let cells = cells.filter(|cell| cell.json.is_none());
     let texts: Vec<&str> = cells.map(|cell| &*cell.text).collect();
     let has = |separator: &str| texts.iter().any(|text| text.contains(separator));
     if has(ITEM_SEPARATOR) {
