@@ -461,23 +461,22 @@ fn check_names(names: &[String]) -> Result<(), Message> {
 
 /// Checks a set of fields that identifies records.
 fn check_match(names: &[String]) -> Result<(), Message> {
+    if *names == ["type", "name"] {
+        return Ok(());
+    }
     for name in names {
         let column = columns_of(name)[0];
+        let field = known_field(column)?;
         let mut records = tables().into_iter().take(2);
-        let field = records.find_map(|table| Some(&table.fields[table.index_of(column)?]));
-        match field.map(|field| field.kind) {
-            None if *names != ["type", "name"] => {
-                known_field(column)?;
-                return Err(message!(
-                    "conferences and journals have no field `{name}`; choose one of theirs (tags are found by `type` and `name`)"
-                ));
-            }
-            Some(ValueKind::Links(_)) => {
-                return Err(message!(
-                    "links to {name} do not identify a record; choose other fields, such as `name,year`"
-                ));
-            }
-            _ => {}
+        if !records.any(|table| table.index_of(column).is_some()) {
+            return Err(message!(
+                "conferences and journals have no field `{name}`; choose one of theirs (tags are found by `type` and `name`)"
+            ));
+        }
+        if let ValueKind::Links(_) = field.kind {
+            return Err(message!(
+                "links to {name} do not identify a record; choose other fields, such as `name,year`"
+            ));
         }
     }
     Ok(())

@@ -101,15 +101,12 @@ pub(super) fn list_separator(columns: &[DraftColumn]) -> Reading {
     let cells = columns_of(columns, ValueKind::is_list).flat_map(|column| &column.cells);
     let cells = cells.filter(|cell| cell.json.is_none());
     let texts: Vec<&str> = cells.map(|cell| &*cell.text).collect();
-    let has = |separator: &str| texts.iter().any(|text| text.contains(separator));
-    if has(ITEM_SEPARATOR) {
-        return Reading::NotNeeded;
-    }
-    if let Some(found) = ["|", ";", "\n"].into_iter().find(|sign| has(sign)) {
-        return Reading::One(found);
-    }
-    let Some(separator) = [",", "/"].into_iter().find(|sign| has(sign)) else {
-        return Reading::NotNeeded;
+    let signs = [ITEM_SEPARATOR, "|", ";", "\n", ",", "/"].into_iter();
+    let mut found = signs.filter(|sign| texts.iter().any(|text| text.contains(sign)));
+    let separator = match found.next() {
+        None | Some(ITEM_SEPARATOR) => return Reading::NotNeeded,
+        Some(sign @ ("|" | ";" | "\n")) => return Reading::One(sign),
+        Some(sign) => sign,
     };
     let items = texts.iter().flat_map(|text| text.split(separator));
     let items: Vec<&str> = items.map(str::trim).collect();
