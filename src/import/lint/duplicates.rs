@@ -79,7 +79,7 @@ impl Duplicates {
                 }
             }
             if is_brought {
-                self.bring::<F>(own.mark);
+                self.bring::<F>(row.fields.mark(own.rule));
             }
             let max = if own.also.is_some() { MAX_COMPARED } else { 1 };
             if row.is_imported && count < max {
