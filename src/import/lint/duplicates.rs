@@ -33,8 +33,8 @@ pub(super) struct ComparedRow<'a, F> {
 /// The match keys seen so far, and their rows.
 #[derive(Debug, Default)]
 pub(super) struct Duplicates {
-    /// The rows with each key, numbered from 0.
-    holders: HashMap<(u64, usize), KeyHolder>,
+    /// The rows with each key. The first is at the key, the others are at the numbers after it.
+    holders: HashMap<u64, KeyHolder>,
     /// The identities of the rows that were compared by them.
     identities: HashMap<(&'static str, Id), Identity>,
     /// The marks of the values that the import brings to each kind of row.
@@ -42,7 +42,7 @@ pub(super) struct Duplicates {
 }
 
 /// The maximum number of rows per key whose identities are compared.
-const MAX_COMPARED: usize = 20;
+const MAX_COMPARED: u64 = 20;
 
 /// Describes a row in a message about another row.
 fn describe<F: Lintable>(id: Id, location: &RowLocation) -> String {
@@ -67,7 +67,7 @@ impl Duplicates {
                 && (own.also.is_none() || before.map(F::identity).as_ref() == Some(&*identity));
             let is_brought = row.is_imported && !is_unchanged && !is_known;
             let mut count = 0;
-            while let Some(other) = self.holders.get(&(own.key, count)).copied() {
+            while let Some(other) = self.holders.get(&own.key.wrapping_add(count)).copied() {
                 count += 1;
                 if found.is_none()
                     && (is_brought || other.is_brought)
@@ -85,7 +85,7 @@ impl Duplicates {
             if row.is_imported && count < max {
                 let id = row.id;
                 let holder = KeyHolder { id, is_brought };
-                self.holders.insert((own.key, count), holder);
+                self.holders.insert(own.key.wrapping_add(count), holder);
             }
         }
         found
