@@ -18,7 +18,7 @@ use super::conditional::ETag;
 use super::observe::FeedUse;
 use super::problem::Problem;
 use crate::model::{Dataset, LicenseId, Witness};
-use crate::query::page::JsonPage;
+use crate::query::JsonPage;
 use crate::query::segments::{SegmentCache, new_cache};
 use crate::store::StoreError;
 use crate::view::View;

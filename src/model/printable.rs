@@ -47,8 +47,12 @@ pub struct ShellWord<'a>(pub &'a str);
 
 impl fmt::Display for ShellWord<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || b"@%_+=:,./-".contains(&byte);
-        if !self.0.is_empty() && self.0.bytes().all(is_bare) {
+        if !self.0.is_empty()
+            && self
+                .0
+                .bytes()
+                .all(|byte: u8| byte.is_ascii_alphanumeric() || b"@%_+=:,./-".contains(&byte))
+        {
             return f.write_str(self.0);
         }
         write!(f, "'{}'", self.0.replace('\'', r"'\''"))

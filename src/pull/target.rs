@@ -4,9 +4,8 @@ use std::io::{self, BufRead, BufReader, Seek, Write};
 
 use tempfile::SpooledTempFile;
 
-use super::entry::FeedPage;
 use super::error::{PullError, Result};
-use super::export::{ContentDigest, Export};
+use super::export::{ContentDigest, Export, FeedPage};
 use crate::model::Dataset;
 
 /// Changes of up to this many bytes stay in memory. Others go to an unnamed file in the folder for temporary files.

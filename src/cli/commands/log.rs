@@ -95,25 +95,24 @@ pub fn run(common: &Common, args: &CommitLogArgs) -> Result<ExitCode> {
         (Some(dataset), Some(id)) => Some(seqs_of(snapshot, dataset, id)?),
         _ => None,
     };
-    let is_selected = |commit: &StoredCommit| {
-        args.since.is_none_or(|since| commit.time >= since)
-            && args.until.is_none_or(|until| commit.time < until)
-            && args
-                .license
-                .as_ref()
-                .is_none_or(|name| is_of_license(&commit.what, name))
-            && of_record.as_ref().is_none_or(|seqs| {
-                seqs.range(commit.first_seq..=commit.last_seq)
-                    .next()
-                    .is_some()
-            })
-    };
     let most = if common.json { usize::MAX } else { MAX_NAMED };
     let mut commits = Vec::new();
     for commit in snapshot
         .list_commits(0, usize::MAX)?
         .into_iter()
-        .filter(is_selected)
+        .filter(|commit: &StoredCommit| {
+            args.since.is_none_or(|since| commit.time >= since)
+                && args.until.is_none_or(|until| commit.time < until)
+                && args
+                    .license
+                    .as_ref()
+                    .is_none_or(|name| is_of_license(&commit.what, name))
+                && of_record.as_ref().is_none_or(|seqs| {
+                    seqs.range(commit.first_seq..=commit.last_seq)
+                        .next()
+                        .is_some()
+                })
+        })
         .take(args.limit)
     {
         let mut records = Vec::new();
@@ -178,17 +177,19 @@ fn touched<F: RecordFields>(
 
 /// The commits as text: one line each, and below it the first records.
 fn describe(commits: &[LoggedCommit]) -> String {
-    let row = |(commit, _): &LoggedCommit| {
-        [
-            commit.time.to_string(),
-            commit.last_seq.to_string(),
-            commit.who.clone(),
-            commit.what.clone(),
-        ]
-    };
     let lines = table(
         ["TIME", "SEQ", "WHO", "WHAT"],
-        &commits.iter().map(row).collect::<Vec<_>>(),
+        &commits
+            .iter()
+            .map(|(commit, _): &LoggedCommit| {
+                [
+                    commit.time.to_string(),
+                    commit.last_seq.to_string(),
+                    commit.who.clone(),
+                    commit.what.clone(),
+                ]
+            })
+            .collect::<Vec<_>>(),
     );
     let mut lines = lines.lines();
     let mut text = lines.next().unwrap_or_default().to_owned();

@@ -463,7 +463,7 @@ mod tests {
 
     #[test]
     fn weeks_of_each_step_may_be_equal_and_not_reversed() {
-        let weeks = |min: f64, max: f64| crate::model::journal::Weeks {
+        let weeks = |min: f64, max: f64| crate::model::records::Weeks {
             min_weeks: Number::try_from(min).ok(),
             max_weeks: Number::try_from(max).ok(),
         };

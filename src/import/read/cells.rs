@@ -43,6 +43,11 @@ pub(in crate::import) fn normalize<'c>(
     }
 }
 
+/// Returns true if a list of words, separated by blanks, has a word.
+pub(in crate::import) fn has_word(words: &str, word: &str) -> bool {
+    words.split(' ').any(|known| known == word)
+}
+
 /// Words of a field, and other words of the same meaning, without case, blanks, `-`, `_` and `.`.
 const SYNONYMS: [(&str, &str); 3] = [
     (
@@ -71,11 +76,8 @@ pub(in crate::import) fn word_meant(words: &[&'static str], cell: &str) -> Optio
     }
     let meant = comparable(cell);
     let means = |word: &str| {
-        let mut synonyms = SYNONYMS
-            .iter()
-            .filter(|(of, _)| *of == word)
-            .flat_map(|(_, words)| words.split(' '));
-        comparable(word) == meant || synonyms.any(|synonym| synonym == meant)
+        let mut synonyms = SYNONYMS.iter().filter(|(of, _)| *of == word);
+        comparable(word) == meant || synonyms.any(|(_, words)| has_word(words, &meant))
     };
     words.iter().copied().find(|word| means(word)).or_else(|| {
         let (cell, remark) = cell.strip_suffix(')')?.split_once('(')?;
@@ -105,23 +107,13 @@ pub(in crate::import) fn normalize_issn(field: &str, cell: &str) -> Option<(Stri
 
 /// Parses a flag: TRUE and FALSE in the languages of spreadsheet programs, yes and no, or an `x`.
 pub(in crate::import) fn parse_flag(cell: &str) -> Option<bool> {
-    #[rustfmt::skip]
-    const YES: &[&str] = &[
-        "1", "yes", "y", "x", "\u{2713}", "\u{2714}", "ja", "j", "oui", "si", "sim", "tak", "ano", "igen", "kylla",
-        "evet", "да", "wahr", "vrai", "vero", "verdadero", "verdadeiro", "waar", "prawda", "sand", "sant", "sann", "tosi",
-        "pravda", "igaz", "dogru", "истина",
-    ];
-    #[rustfmt::skip]
-    const NO: &[&str] = &[
-        "0", "no", "n", "nein", "non", "nao", "nie", "ne", "nem", "ei", "nej", "nee", "nei", "hayir", "нет", "falsch",
-        "faux", "falso", "onwaar", "falsz", "falsk", "falskt", "usann", "epatosi", "nepravda", "hamis", "yanlis", "ложь",
-    ];
-    let flag_of = |word: &str| match word {
-        "true" => Some(true),
-        "false" => Some(false),
-        yes if YES.contains(&yes) => Some(true),
-        no if NO.contains(&no) => Some(false),
-        _ => None,
+    const YES: &str = "1 yes y x \u{2713} \u{2714} ja j oui si sim tak ano igen kylla evet да wahr vrai vero verdadero \
+                       verdadeiro waar prawda sand sant sann tosi pravda igaz dogru истина true";
+    const NO: &str = "0 no n nein non nao nie ne nem ei nej nee nei hayir нет falsch faux falso onwaar falsz falsk falskt \
+                      usann epatosi nepravda hamis yanlis ложь false";
+    let flag_of = |word: &str| {
+        let is_yes = has_word(YES, word);
+        (is_yes || has_word(NO, word)).then_some(is_yes)
     };
     let word = cell.trim_matches(is_blank);
     flag_of(word).or_else(|| flag_of(&fold(word).replace('ı', "i")))

@@ -290,10 +290,7 @@ impl ReadOptions {
     /// Checks that a constant is a value of its field, or counts as empty.
     fn check_value(&self, name: &str, value: &str) -> Result<(), Message> {
         let field = known_field(name)?;
-        let notation = Notation {
-            is_price: field.column.ends_with("_usd"),
-            ..self.notation()
-        };
+        let notation = self.notation().of_field(field);
         let text = self.meaning_of(&field.column, value).unwrap_or_default();
         let is_any = text.is_empty() || field.kind == ValueKind::Text || field.kind.is_list();
         if is_any

@@ -1,32 +1,26 @@
 //! The copy in an SQL database, made for people: typed columns, link tables, a full-text index, and views.
 //!
-//! - [`tables`]: the tables and their columns.
+//! - [`tables`]: the tables, their columns and views: creates them, and replaces those of another version.
 //! - [`database`]: the differences between SQLite and PostgreSQL.
-//! - [`rows`]: writes records into all of their tables.
-//! - [`schema`]: creates the tables and views, and replaces those of another version.
-//! - [`check`]: compares the derived tables with the records' JSON.
+//! - [`rows`]: writes records into all of their tables, and compares these with the records' JSON.
+
+pub mod database;
+pub mod rows;
+pub mod tables;
 
 use std::collections::BTreeSet;
 
+use database::{Database, Reader};
+use rows::{RecordWriter, find_fault, list, listed, sweep};
 use sha2::{Digest as _, Sha256};
+use tables::{DatasetTables, Type, find_missing, renew, repair};
 
 use crate::model::{Dataset, PerDataset, now, parse_time};
 use crate::pull::columns::Cell;
-use crate::pull::entry::{Entry, FeedPage};
 use crate::pull::error::{PullError, Result};
-use crate::pull::export::{ContentDigest, Export, Hasher};
-use crate::pull::server_url::ServerUrl;
+use crate::pull::export::{ContentDigest, Entry, Export, FeedPage, Hasher};
+use crate::pull::location::ServerUrl;
 use crate::pull::target::{Changes, Events, Position, PullTarget, tombstone};
-use database::{Database, Reader};
-use rows::{RecordWriter, list, listed, sweep};
-use schema::{find_missing, renew, repair};
-use tables::{DatasetTables, Type};
-
-pub mod check;
-pub mod database;
-pub mod rows;
-pub mod schema;
-pub mod tables;
 
 const PROGRESS_EVERY: u64 = 1000;
 
@@ -210,7 +204,7 @@ impl<D: Database> PullTarget for SqlCopy<D> {
 
     fn find_fault(&mut self, dataset: Dataset) -> Result<Option<String>> {
         let (database, tables) = self.connected()?;
-        check::find_fault(database, &tables[dataset])
+        find_fault(database, &tables[dataset])
     }
 
     fn set_verified(&mut self, dataset: Dataset) -> Result<()> {

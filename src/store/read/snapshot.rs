@@ -1,6 +1,8 @@
 //! One committed state of the database, with its tables open. All responses are built from it.
+//!
+//! The stored history: all commits, the last change of each record, and its entries in feeds.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use memchr::memmem::Finder;
@@ -12,11 +14,11 @@ use crate::model::{
     References, Timestamp, Witness,
 };
 use crate::store::error::opaque_debug;
-use crate::store::format::feed::FeedSum;
 use crate::store::format::meta::read_secret;
 use crate::store::format::rows::{
-    CommitPoint, RecordRow, StoredCommit, damaged_row, expect_count, find_record, for_each_record,
-    last_commit, load_keys, load_references, load_rows, verified_text,
+    CommitPoint, FeedEntry, FeedSum, RecordRow, StoredCommit, damaged_row, expect_count,
+    find_record, for_each_record, last_commit, load_keys, load_references, load_rows, read_id,
+    unseal_commit, verified_text,
 };
 use crate::store::format::tables;
 use crate::store::read::feed_index::{FeedIndex, LicenseEntries};
@@ -148,8 +150,10 @@ impl Snapshot {
                 let Ok(seq) = self.witness_seq(license, dataset) else {
                     continue;
                 };
-                let find = || panics::guard(|| self.commit_of(seq)).ok();
-                if let Some(commit) = *commits.entry(seq).or_insert_with(find) {
+                if let Some(commit) = *commits
+                    .entry(seq)
+                    .or_insert_with(|| panics::guard(|| self.commit_of(seq)).ok())
+                {
                     let lineage = commit.lineage;
                     witnesses.insert((license.id, dataset), Witness { seq, lineage });
                 }
@@ -469,3 +473,85 @@ impl Snapshot {
 }
 
 opaque_debug!(Snapshot);
+
+/// The beginning of the description of a restore.
+pub(in crate::store) const RESTORED: &str = "restored from a backup";
+
+impl StoredCommit {
+    /// Whether a restore created this commit.
+    pub fn is_restore(&self) -> bool {
+        self.what.starts_with(RESTORED)
+    }
+}
+
+impl Snapshot {
+    /// The commits after a seq, newest first, at most `limit`.
+    pub fn list_commits(&self, after: u64, limit: usize) -> Result<Vec<StoredCommit>> {
+        let rows = self
+            .commits
+            .range(after.saturating_add(1)..)?
+            .rev()
+            .take(limit);
+        rows.map(|entry| {
+            let (seq, bytes) = entry?;
+            unseal_commit(seq.value(), bytes.value())
+        })
+        .collect()
+    }
+
+    /// The seq of the last change of a record, if it exists.
+    pub fn changed_at_seq<F: RecordFields>(&self, id: Id) -> Result<Option<u64>> {
+        let seq = self.records.get((F::DATASET.code(), id.get()))?;
+        Ok(seq.map(|seq| seq.value()))
+    }
+
+    /// The entries of a record in all feeds of its dataset, oldest first. Also for removed records.
+    pub fn feed_entries_of(&self, dataset: Dataset, id: Id) -> Result<Vec<FeedEntry>> {
+        let mut traces = Vec::new();
+        for sum in self.feeds.values().filter(|sum| sum.dataset == dataset) {
+            if let Some(found) = self.feed_records.get((sum.feed.0, id.get()))? {
+                let (seq, log_seq) = found.value();
+                traces.push(FeedEntry::of_row("feed_records", seq, id.get(), log_seq)?);
+            }
+        }
+        traces.sort_unstable_by_key(|entry| entry.seq);
+        Ok(traces)
+    }
+
+    /// The records whose last change is between two seqs, both included, in the order of the changes.
+    pub fn changed_between(&self, dataset: Dataset, first: u64, last: u64) -> Result<Vec<Id>> {
+        let rows = self
+            .log
+            .range((dataset.code(), first)..=(dataset.code(), last))?;
+        rows.map(|row| read_id("log", row?.1.value().0)).collect()
+    }
+
+    /// The records that left a license between two seqs, both included, and do not exist now. They may have been
+    /// removed later: a removal that no license sees writes no tombstone.
+    pub fn removed_between(&self, dataset: Dataset, first: u64, last: u64) -> Result<BTreeSet<Id>> {
+        let mut gone = BTreeSet::new();
+        for sum in self.feeds.values().filter(|sum| sum.dataset == dataset) {
+            for row in self
+                .feed_entries
+                .range((sum.feed.0, first)..=(sum.feed.0, last))?
+            {
+                let (id, log_seq) = row?.1.value();
+                if log_seq == tables::TOMBSTONE && self.records.get((dataset.code(), id))?.is_none()
+                {
+                    gone.insert(read_id("feed_entries", id)?);
+                }
+            }
+        }
+        Ok(gone)
+    }
+
+    /// The commit that contains a seq.
+    pub fn stored_commit_of(&self, seq: u64) -> Result<StoredCommit> {
+        let next = self.commits.range(seq..)?.next().transpose()?;
+        let row = next
+            .map(|(last, bytes)| unseal_commit(last.value(), bytes.value()))
+            .transpose()?;
+        row.filter(|row| row.first_seq <= seq)
+            .ok_or_else(|| StoreError::damaged("commits", format!("no commit contains seq {seq}")))
+    }
+}

@@ -1,208 +1,279 @@
 //! The text of a drafted recipe.
 
-use super::Draft;
-use super::content::{DraftColumn, kind_of_cells};
+use serde_json::Value;
+
+use super::assign::{Assigned, PRICE};
+use super::content::{DraftColumn, described};
+use super::header::{Header, columns};
 use super::names::year_of;
-use super::notation::Reading;
+use super::notation::{
+    Reading, date_order, decimal_sign, empty_in_field, empty_texts, list_separator,
+};
 use crate::import::findings::cut;
 use crate::import::read::options::ISSN_COLUMNS;
 use crate::import::read::row_kind::RowKind;
+use crate::import::read::sample::FileSample;
+use crate::import::read::table_cell::Container;
+use crate::import::read::table_row::is_issn;
+use crate::model::flat;
 use crate::model::fold::comparable;
 use crate::model::printable::Printable;
-use crate::model::value::json::push_json;
 
-/// The maximum length of a cell in a comment.
-const MAX_CELL_CHARS: usize = 40;
-
-/// The lines of a recipe.
-#[derive(Default)]
-struct Lines(Vec<String>);
-
-impl Lines {
-    fn push(&mut self, line: impl Into<String>) {
-        self.0.push(line.into());
-    }
-
-    /// Adds a line with a comment, which may be empty.
-    fn push_with(&mut self, line: String, comment: &str) {
-        let sign = if comment.is_empty() { "" } else { "    # " };
-        self.push(format!("{line}{sign}{comment}"));
-    }
-
-    /// Adds a list with a comment for each text.
-    fn push_list(&mut self, key: &str, texts: impl Iterator<Item = (String, String)>) {
-        self.push(format!("{key} = ["));
-        for (text, comment) in texts {
-            self.push_with(format!("    {},", quoted(&text)), &comment);
-        }
-        self.push("]");
-    }
-
-    /// Adds an option, or asks for it in a comment.
-    fn push_reading(&mut self, key: &str, reading: &Reading, choice: &str) {
-        match reading {
-            Reading::NotNeeded => {}
-            Reading::One(value) => self.push(format!("{key} = {}", quoted(value))),
-            Reading::Open(count, text) => self.push(format!(
-                "# {key} =     # write {choice}: {}, such as `{}`, may mean both",
-                cells(*count),
-                shown(text)
-            )),
-        }
-    }
+/// A recipe for a file, drafted from its first rows.
+#[derive(Debug)]
+pub struct Draft {
+    /// The recipe as TOML, without the comments at its head.
+    pub recipe: String,
+    /// Whether a column is read as the name.
+    pub has_name: bool,
+    /// The number of columns that are read.
+    pub mapped_count: usize,
 }
 
 impl Draft {
-    /// Returns the recipe as TOML, without the comments at its head.
-    pub fn to_toml(&self) -> String {
-        let mut lines = Lines::default();
-        lines.push(format!("dataset = \"{}\"", self.kind));
-        if let Some(name) = self.encoding {
-            let comment = "a guess: check the accented letters";
-            lines.push_with(format!("encoding = \"{name}\""), comment);
+    /// Drafts a recipe for a sheet, or for the only table of a file. Returns `None` if the file has no row.
+    pub(super) fn new(
+        sample: &FileSample,
+        sheets: &[String],
+        sheet: Option<&String>,
+    ) -> Option<Draft> {
+        let rows = &*sample.rows;
+        let header = match sample.notation.container {
+            _ if rows.is_empty() => return None,
+            Container::Json => Header { first: 0, rows: 1 },
+            Container::Csv | Container::Sheet | Container::OldSheet => {
+                Header::find(sample.kind, rows)
+            }
+        };
+        let columns = columns(rows, header);
+        let has = |name: String| {
+            columns
+                .iter()
+                .any(|column| comparable(&column.name) == comparable(&name))
+        };
+        let is_export = flat::columns(sample.kind.table(), false)
+            .into_iter()
+            .all(has);
+        let assigned = Assigned::new(sample.kind, columns, header.rows > 0, &sample.notation);
+        let mut text = DraftText {
+            sample,
+            is_export,
+            empty: empty_texts(&assigned.columns),
+            assigned: &assigned,
+            toml: format!("dataset = \"{}\"\n", sample.kind),
+        };
+        if let Some(encoding) = sample.encoding {
+            let line = format!("encoding = \"{}\"", encoding.name());
+            text.push(line, "a guess: check the accented letters");
         }
-        self.write_table(&mut lines);
-        self.write_match(&mut lines);
-        lines.push_reading("decimal", &self.decimal, "\"comma\" or \"point\"");
-        lines.push_reading("dates", &self.dates, "\"dmy\" or \"mdy\"");
-        let choice = "\",\" if they are several items";
-        lines.push_reading("list_separator", &self.separator, choice);
-        if !self.empty.is_empty() {
-            lines.push(format!("empty = [{}]", quoted_list(&self.empty)));
+        if let Some(sheet) = sheet {
+            text.push_sheet(sheet, sheets);
         }
-        self.write_ignored(&mut lines);
-        if self.has("organizations") {
-            let comment = "creates unknown organizations";
-            lines.push_with("create_links = true".to_owned(), comment);
+        match header.rows {
+            0 => text.push(
+                "header_rows = 0",
+                "the first row looks like those below; if it has the names of the columns, write 1",
+            ),
+            1 => {}
+            rows => text.push(format!("header_rows = {rows}"), ""),
         }
-        lines.push("\n[columns]");
-        for column in &self.assigned.columns {
-            let name = quoted(&column.name);
-            match (&*column.fields, quoted_list(&column.fields)) {
-                ([], _) => {}
-                ([_], field) => lines.push(format!("{name} = {field}")),
-                (_, fields) => lines.push(format!("{name} = [{fields}]")),
+        text.push_all();
+        let mapped = assigned
+            .columns
+            .iter()
+            .filter(|column| !column.fields.is_empty());
+        Some(Draft {
+            recipe: text.toml,
+            has_name: assigned.column_of("name").is_some(),
+            mapped_count: mapped.count(),
+        })
+    }
+}
+
+/// The text of a draft so far.
+struct DraftText<'d> {
+    sample: &'d FileSample,
+    /// Whether the file has the columns of an export. Then its ids are those of the database.
+    is_export: bool,
+    assigned: &'d Assigned,
+    /// The texts that count as empty in all fields.
+    empty: Vec<&'static str>,
+    toml: String,
+}
+
+impl<'d> DraftText<'d> {
+    /// Adds a line with a comment, which may be empty.
+    fn push(&mut self, line: impl AsRef<str>, comment: &str) {
+        self.toml += line.as_ref();
+        if !comment.is_empty() {
+            self.toml += &format!("    # {comment}");
+        }
+        self.toml += "\n";
+    }
+
+    /// Adds a list with a comment for each text.
+    fn push_list(&mut self, key: &str, texts: Vec<(&str, String)>) {
+        self.push(format!("{key} = ["), "");
+        for (text, comment) in texts {
+            self.push(format!("    {},", quoted(text)), &comment);
+        }
+        self.push("]", "");
+    }
+
+    /// Adds an option, or asks for it in a comment.
+    fn push_reading(&mut self, key: &str, reading: Reading, choice: &str) {
+        match reading {
+            Reading::NotNeeded => {}
+            Reading::One(value) => self.push(format!("{key} = {}", quoted(value)), ""),
+            Reading::Open(count, text) => {
+                let cells = cells(count);
+                let text = shown(&text);
+                let line = format!(
+                    "# {key} =     # write {choice}: {cells}, such as `{text}`, may mean both"
+                );
+                self.push(line, "");
             }
         }
-        self.write_constants(&mut lines);
-        if !self.empty_in.is_empty() {
-            lines.push("\n[empty_in]");
+    }
+
+    fn push_sheet(&mut self, sheet: &str, sheets: &[String]) {
+        let others: Vec<&String> = sheets.iter().filter(|other| *other != sheet).collect();
+        let comment = match &*others {
+            [] => String::new(),
+            _ => format!(
+                "a list of names reads several; others: {}",
+                quoted_list(&others)
+            ),
+        };
+        self.push(format!("sheet = {}", quoted(sheet)), &comment);
+    }
+
+    /// Adds all that the columns decide.
+    fn push_all(&mut self) {
+        let columns = &*self.assigned.columns;
+        self.push_match();
+        let decimal = decimal_sign(columns, &self.sample.notation);
+        self.push_reading("decimal", decimal, "\"comma\" or \"point\"");
+        self.push_reading("dates", date_order(columns), "\"dmy\" or \"mdy\"");
+        let choice = "\",\" if they are several items";
+        self.push_reading("list_separator", list_separator(columns), choice);
+        if !self.empty.is_empty() {
+            self.push(format!("empty = [{}]", quoted_list(&self.empty)), "");
         }
-        for (field, texts) in &self.empty_in {
-            let texts = texts.iter();
-            lines.push_list(
-                field,
-                texts.map(|(text, count)| (text.clone(), cells(*count))),
-            );
+        self.push_ignored();
+        if self.has("organizations") {
+            self.push("create_links = true", "creates unknown organizations");
         }
-        for (field, column, values) in &self.assigned.conditions {
-            let name = quoted(&self.assigned.columns[*column].name);
-            lines.push(format!(
-                "\n[where.{field}]\n{name} = [{}]",
-                quoted_list(values)
-            ));
+        self.push("\n[columns]", "");
+        for column in columns {
+            let name = quoted(&column.name);
+            let fields = quoted_list(&column.fields);
+            match column.fields.len() {
+                0 => {}
+                1 => self.push(format!("{name} = {fields}"), ""),
+                _ => self.push(format!("{name} = [{fields}]"), ""),
+            }
         }
-        lines.0.join("\n") + "\n"
+        self.push_constants();
+        self.push_gaps();
+        if let Some((column, values)) = &self.assigned.condition {
+            let name = quoted(&columns[*column].name);
+            let values = quoted_list(values);
+            self.push(format!("\n[where.{PRICE}]\n{name} = [{values}]"), "");
+        }
     }
 
     fn has(&self, field: &str) -> bool {
         self.assigned.column_of(field).is_some()
     }
 
-    /// Writes the sheet and the number of header rows.
-    fn write_table(&self, lines: &mut Lines) {
-        if let Some(sheet) = &self.sheet {
-            let others = quoted_list(&self.other_sheets);
-            let comment = match &*others {
-                "" => others,
-                _ => format!("a list of names reads several; others: {others}"),
-            };
-            lines.push_with(format!("sheet = {}", quoted(sheet)), &comment);
-        }
-        let comment = match self.header_rows {
-            0 => {
-                "the first row looks like those below; if it has the names of the columns, write 1"
-            }
-            _ => "",
-        };
-        if self.header_rows != 1 {
-            lines.push_with(format!("header_rows = {}", self.header_rows), comment);
-        }
-    }
-
-    fn write_match(&self, lines: &mut Lines) {
-        let matching = match self.kind {
-            _ if self.is_export => {
-                "# The file has the columns of an export, so its ids are those of the database."
-            }
+    fn push_match(&mut self) {
+        let kind = self.sample.kind;
+        let has_issn = ISSN_COLUMNS.iter().any(|field| self.has(field));
+        let (sets, comment) = match kind {
+            _ if self.is_export => (
+                "",
+                "# The file has the columns of an export, so its ids are those of the database.",
+            ),
             RowKind::Organizations | RowKind::Tags => {
-                "# Rows without ids are found by their names."
+                ("", "# Rows without ids are found by their names.")
             }
-            RowKind::Journals if ISSN_COLUMNS.iter().any(|field| self.has(field)) => {
-                "match = [[\"issn\"], [\"name\"]]"
-            }
-            RowKind::Journals => "match = [[\"name\"]]",
+            RowKind::Journals if has_issn => (r#"[["issn"], ["name"]]"#, ""),
+            RowKind::Journals => (r#"[["name"]]"#, ""),
             RowKind::Conferences if self.has("start_date") => {
-                "match = [[\"name\", \"start_date\"], [\"name\", \"year\"]]"
+                (r#"[["name", "start_date"], ["name", "year"]]"#, "")
             }
-            RowKind::Conferences => "match = [[\"name\", \"year\"]]",
+            RowKind::Conferences => (r#"[["name", "year"]]"#, ""),
         };
-        lines.push(matching);
-        if !matching.starts_with("match") {
-            return;
+        if sets.is_empty() {
+            return self.push(comment, "");
         }
-        let kind = self.kind;
-        lines.push(format!(
-            "# new = false    # leaves out rows that match none of the stored {kind}"
-        ));
+        self.push(format!("match = {sets}"), "");
+        let comment = format!("leaves out rows that match none of the stored {kind}");
+        self.push("# new = false", &comment);
         let columns = self.assigned.columns.iter();
         let mut fields: Vec<&str> = columns.flat_map(|column| &column.fields).copied().collect();
-        fields.retain(|field| *field != "name" && !ISSN_COLUMNS.contains(field));
+        fields.retain(|field| *field != "name" && !is_issn(field));
         fields.extend(self.metric_year().map(|_| "impact_factor_year"));
         fields.dedup();
         if !fields.is_empty() {
-            lines.push(format!(
-                "# update = [{}]    # stored {kind} take only these fields",
-                quoted_list(&fields)
-            ));
+            let line = format!("# update = [{}]", quoted_list(&fields));
+            self.push(line, &format!("stored {kind} take only these fields"));
         }
     }
 
-    fn write_ignored(&self, lines: &mut Lines) {
-        let is_used = |at: usize| {
-            let mut conditions = self.assigned.conditions.iter();
-            conditions.any(|(_, column, _)| *column == at)
+    fn push_ignored(&mut self) {
+        let condition = self.assigned.condition.as_ref();
+        let is_ignored = |(at, column): &(usize, &DraftColumn)| {
+            let is_used = condition.is_some_and(|(used, _)| used == at)
+                || self.is_export && comparable(&column.name) == "id";
+            column.fields.is_empty() && !is_used
         };
-        let columns = self.assigned.columns.iter().enumerate();
-        let ignored = columns.filter(|(at, column)| {
-            let is_id = self.is_export && comparable(&column.name) == "id";
-            column.fields.is_empty() && !is_used(*at) && !is_id
-        });
-        let mut ignored = ignored
-            .map(|(_, column)| (column.name.clone(), described(column)))
-            .peekable();
-        if ignored.peek().is_some() {
-            lines.push_list("ignore", ignored);
+        let columns = self.assigned.columns.iter().enumerate().filter(is_ignored);
+        let ignored: Vec<_> = columns
+            .map(|(_, column)| (&*column.name, why_ignored(column)))
+            .collect();
+        if !ignored.is_empty() {
+            self.push_list("ignore", ignored);
         }
     }
 
-    fn write_constants(&self, lines: &mut Lines) {
-        let mut constants = Vec::new();
-        if self.kind == RowKind::Conferences {
-            let statuses = [
-                "start_date_status",
-                "abstract_due_date_status",
-                "late_breaking_due_date_status",
-            ];
+    /// Returns the texts that count as empty in the fields of a column, with comments.
+    fn gaps_of(&self, column: &'d DraftColumn) -> Vec<(&'d str, String)> {
+        let gaps = empty_in_field(column, &self.empty, &self.sample.notation);
+        gaps.into_iter()
+            .map(|(text, count)| (text, cells(count)))
+            .collect()
+    }
+
+    fn push_gaps(&mut self) {
+        let mut title = "\n[empty_in]";
+        for column in &self.assigned.columns {
+            let gaps = self.gaps_of(column);
+            if let Some(field) = column.fields.first().filter(|_| !gaps.is_empty()) {
+                if !title.is_empty() {
+                    self.push(std::mem::take(&mut title), "");
+                }
+                self.push_list(field, gaps);
+            }
+        }
+    }
+
+    fn push_constants(&mut self) {
+        let mut constants: Vec<String> = Vec::new();
+        if self.sample.kind == RowKind::Conferences {
             // They are required in each row.
             let is_full = |name: &str| {
-                let column = self.assigned.column_of(name);
-                let mut empty = self.empty_in.iter();
-                column.is_some_and(|column| column.is_full)
-                    && self.empty.is_empty()
-                    && !empty.any(|(field, _)| *field == name)
+                let column = self
+                    .assigned
+                    .column_of(name)
+                    .filter(|column| column.is_full);
+                self.empty.is_empty()
+                    && column.is_some_and(|column| self.gaps_of(column).is_empty())
             };
-            let missing = statuses.into_iter().filter(|name| !is_full(name));
+            let statuses = ["start_date", "abstract_due_date", "late_breaking_due_date"];
+            let missing = statuses.map(|date| format!("{date}_status")).into_iter();
+            let missing = missing.filter(|name| !is_full(name));
             constants.extend(missing.map(|name| format!("{name} = \"check\"")));
         }
         match self.metric_year() {
@@ -212,11 +283,11 @@ impl Draft {
             ),
             None => {}
         }
-        if self.kind == RowKind::Tags && !self.has("type") {
+        if self.sample.kind == RowKind::Tags && !self.has("type") {
             constants.push("# type = \"\"    # write the type of these tags".to_owned());
         }
         if !constants.is_empty() {
-            lines.push(format!("\n[set]\n{}", constants.join("\n")));
+            self.push(format!("\n[set]\n{}", constants.join("\n")), "");
         }
     }
 
@@ -227,18 +298,10 @@ impl Draft {
     }
 }
 
-/// Describes the cells of an ignored column.
-fn described(column: &DraftColumn) -> String {
+/// Returns the comment of an ignored column.
+fn why_ignored(column: &DraftColumn) -> String {
     let Some(example) = column.texts().next() else {
         return "empty".to_owned();
-    };
-    let what = kind_of_cells(column);
-    let count = column.cells.len();
-    let what = match (count, what.strip_suffix("es"), what.strip_suffix('s')) {
-        (1, Some(address), _) if what.ends_with("sses") => address,
-        (1, Some(_), _) if what == "countries" => "country",
-        (1, _, Some(one)) => one,
-        _ => what,
     };
     let reason = match &column.reason {
         Some(reason) => format!("; {reason}"),
@@ -247,18 +310,23 @@ fn described(column: &DraftColumn) -> String {
         }
         None => String::new(),
     };
-    format!("{count} {what}, such as `{}`{reason}", shown(example))
+    format!(
+        "{}, such as `{}`{reason}",
+        described(column),
+        shown(example)
+    )
 }
 
+/// Returns the beginning of a cell for a comment.
 fn shown(text: &str) -> String {
-    cut(&Printable(text).to_string(), MAX_CELL_CHARS)
+    const MAX_CHARS: usize = 40;
+    cut(&Printable(text).to_string(), MAX_CHARS)
 }
 
 fn cells(count: usize) -> String {
-    if count == 1 {
-        "1 cell".to_owned()
-    } else {
-        format!("{count} cells")
+    match count {
+        1 => "1 cell".to_owned(),
+        _ => format!("{count} cells"),
     }
 }
 
@@ -269,7 +337,5 @@ fn quoted_list<T: AsRef<str>>(texts: &[T]) -> String {
 
 /// Returns a text as a TOML string (TOML 1.0, basic strings).
 fn quoted(text: &str) -> String {
-    let mut json = Vec::new();
-    push_json(&mut json, text);
-    String::from_utf8_lossy(&json).into_owned()
+    Value::from(text).to_string()
 }
