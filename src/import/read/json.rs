@@ -72,7 +72,9 @@ impl LeafReader<'_> {
                 let list = lists
                     .entry(path)
                     .or_insert_with(|| Value::Array(Vec::new()));
-                list.as_array_mut().map(|list| list.extend(items));
+                if let Some(list) = list.as_array_mut() {
+                    list.extend(items);
+                }
             }
         }
         let lists = lists.into_iter();
