@@ -17,7 +17,7 @@ struct KeyHolder {
     is_brought: bool,
 }
 
-/// Returns the location and the fields of a row of the import.
+/// Returns the location and the fields of a row that was checked before.
 pub(in crate::import) type FindRow<'a, F> = dyn Fn(Id) -> Option<(RowLocation, F)> + 'a;
 
 /// A row to compare with the rows before it.
