@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
 
     /// Commits the rows that were merged with the commit `head`. If there is another one by now, and the warnings are
     /// others than those that were accepted, returns `None` and releases the writer's lock.
-    fn write(&self, head: Head, mut merged: Merged) -> Result<Option<Written>> {
+    fn write(&mut self, head: Head, mut merged: Merged) -> Result<Option<Written>> {
         let Run { common, args, .. } = *self;
         show_step(&self.bar, "waiting for the writer's lock");
         let writer = common.open_to_change(args.create, args.dry_run)?;
@@ -209,6 +209,7 @@ impl<'a> Run<'a> {
             };
         }
         show_step(&self.bar, "writing");
+        self.rows.forget_rows();
         let outcome = edit.apply(&merged.batch)?;
         let changes = args
             .dry_run
