@@ -313,7 +313,7 @@ const DAMAGES: [Damage; 46] = cases![
     "a feed without its dataset", |tx| change_license(tx, "moved", |license| license.scope.datasets.clear()),
         "licenses", "does not match its feeds: conferences";
     "a dataset without its feed",
-        |tx| { change_license(tx, "moved", |license| drop(license.scope.datasets.insert(Dataset::Journals))) },
+        |tx| { change_license(tx, "moved", |license| license.scope.datasets.extend([Dataset::Journals])) },
         "licenses", "does not match its feeds: journals";
     "one feed for two scopes",
         |tx| { change_license(tx, "same", |license| { license.scope.countries = Some(["Spain".to_owned()].into()) }) },
