@@ -21,7 +21,7 @@ use super::response::{
     REPR_DIGEST, Response, X_RECORD_COUNT, X_RECORDS_DIGEST, X_SYNC_TOKEN, accepts_gzip,
     prefers_html,
 };
-use super::service::{Settings, SnapshotSource};
+use super::source::{Settings, SnapshotSource};
 use crate::api::browsers::is_own;
 use crate::contract::parameters::{
     self, ChangesParameters, ExportParameters, ListParameters, NoParameters, ReferenceParameters,

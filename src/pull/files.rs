@@ -4,7 +4,7 @@
 //! block.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 use std::thread;
@@ -28,6 +28,15 @@ const GROUP_BITS: u32 = 0o070;
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 const LOCK_RETRY_EVERY: Duration = Duration::from_millis(20);
+
+/// The first bytes of an SQLite file.
+const SQLITE_MAGIC: &[u8; 16] = b"SQLite format 3\0";
+
+/// Returns true if a file begins like an SQLite file.
+pub fn is_sqlite(file: &mut File) -> bool {
+    let mut begin = [0; SQLITE_MAGIC.len()];
+    file.read_exact(&mut begin).is_ok() && begin == *SQLITE_MAGIC
+}
 
 /// Creates a folder and its missing parents.
 pub fn make_folder(folder: &Path) -> io::Result<()> {

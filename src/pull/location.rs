@@ -8,9 +8,8 @@ use std::str::FromStr;
 
 use url::{Host, ParseError, Position, Url};
 
-use super::files::open_file;
+use super::files::{is_sqlite, open_file};
 use super::postgres::address::PostgresAddress;
-use super::sqlite::probe_sqlite;
 
 const SQLITE_EXTENSIONS: [&str; 3] = ["sqlite", "sqlite3", "db"];
 
@@ -57,7 +56,7 @@ impl CopyLocation {
             .unwrap_or_default()
             .to_ascii_lowercase();
         if SQLITE_EXTENSIONS.contains(&&*ending)
-            || open_file(to).is_ok_and(|mut file| probe_sqlite(&mut file))
+            || open_file(to).is_ok_and(|mut file| is_sqlite(&mut file))
         {
             return Ok(CopyLocation::Sqlite(to.to_owned()));
         }

@@ -23,9 +23,8 @@ use super::error::{PullError, Result};
 use super::sql::SqlCopy;
 use super::sql::database::Database;
 use super::sql::rows::{list, listed};
-use super::sql::tables::{
-    DatasetTables, FORMAT, Records, Row, SqlTable, Type, create, saved_value, searched,
-};
+use super::sql::schema::{FORMAT, create, saved_value};
+use super::sql::tables::{DatasetTables, Records, Row, SqlTable, Type, searched};
 use crate::model::{Dataset, Joined, parse_time};
 
 /// A copy in PostgreSQL.

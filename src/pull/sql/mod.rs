@@ -1,19 +1,21 @@
 //! The copy in an SQL database, made for people: typed columns, link tables, a full-text index, and views.
 //!
-//! - [`tables`]: the tables, their columns and views: creates them, and replaces those of another version.
+//! - [`tables`]: the tables and their columns; [`schema`] creates them with views, and replaces those of another version.
 //! - [`database`]: the differences between SQLite and PostgreSQL.
 //! - [`rows`]: writes records into all of their tables, and compares these with the records' JSON.
 
 pub mod database;
 pub mod rows;
+pub mod schema;
 pub mod tables;
 
 use std::collections::BTreeSet;
 
 use database::{Database, Reader};
 use rows::{RecordWriter, find_fault, list, listed, sweep};
+use schema::{find_missing, renew, repair};
 use sha2::{Digest as _, Sha256};
-use tables::{DatasetTables, Type, find_missing, renew, repair};
+use tables::{DatasetTables, Type};
 
 use crate::model::{Dataset, now, parse_time};
 use crate::pull::columns::Cell;

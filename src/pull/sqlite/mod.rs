@@ -2,7 +2,6 @@
 //! with their full-text index.
 
 use std::fs::{self, File};
-use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,10 +11,11 @@ use rusqlite::{Connection, Error, ErrorCode, OpenFlags, params_from_iter};
 
 use super::columns::Cell;
 use super::error::{PullError, Result};
-use super::files::{lock, make_file, open_file};
+use super::files::{is_sqlite, lock, make_file, open_file};
 use super::sql::SqlCopy;
 use super::sql::database::Database;
-use super::sql::tables::{DatasetTables, FORMAT, Records, Row, SqlTable, Type, create, searched};
+use super::sql::schema::{FORMAT, create};
+use super::sql::tables::{DatasetTables, Records, Row, SqlTable, Type, searched};
 use crate::disk::{describe, describe_at};
 use crate::model::Dataset;
 
@@ -208,9 +208,6 @@ const CACHE_KIB: i32 = 16 * 1024;
 /// The timeout for the lock of another program that writes to the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The first bytes of every SQLite file (<https://sqlite.org/fileformat.html>).
-const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-
 /// An open and locked file.
 pub struct SqliteFile {
     /// The path of the file.
@@ -382,12 +379,6 @@ pub fn identity(path: &Path) -> Result<(u64, u64)> {
     Ok((found.dev(), found.ino()))
 }
 
-/// Reads whether a file begins with SQLite's magic bytes.
-pub fn probe_sqlite(file: &mut File) -> bool {
-    let mut begin = [0; MAGIC.len()];
-    file.read_exact(&mut begin).is_ok() && begin == *MAGIC
-}
-
 /// Looks for a copy at a path. Fails if there is another file. Changes nothing.
 pub fn find_copy(path: &Path) -> Result<bool> {
     match fs::metadata(path) {
@@ -412,7 +403,7 @@ pub fn find_copy(path: &Path) -> Result<bool> {
             let mut file =
                 open_file(path).map_err(|error| PullError::Unusable(describe_at(path, &error)))?;
             // SQLite would overwrite a file that is shorter than its header.
-            if !probe_sqlite(&mut file) {
+            if !is_sqlite(&mut file) {
                 return Err(no_copy(&path.display()));
             }
         }

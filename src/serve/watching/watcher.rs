@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::watch;
 
 use crate::api::SnapshotSource;
-use crate::api::service::Unservable;
+use crate::api::source::Unservable;
 use crate::replicate::replica::Replica;
 use crate::serve::watching::background::BackgroundTask;
 use crate::serve::watching::fence_watch::FenceWatch;
