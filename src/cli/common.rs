@@ -157,8 +157,8 @@ impl Publication {
                 Printable(&note.url)
             )));
         }
-        let is_held = view.holds(note.seq, note.lineage)?;
-        if is_held && note.seq >= commit.seq && view.holds(commit.seq, commit.lineage)? {
+        let is_held = view.holds(note.head())?;
+        if is_held && note.seq >= commit.seq && view.holds(commit)? {
             return Ok(Publication::Done);
         }
         Ok(match note.fenced {

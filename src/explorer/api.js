@@ -10,8 +10,8 @@ export const root = new URL('.', location.href.split('#')[0]).href;
 /** A text percent-encoded for a URL, the marks too that encodeURIComponent leaves. */
 const encode = text => encodeURIComponent(text).replace(/[!'()*]/g, mark => '%' + mark.charCodeAt().toString(16).toUpperCase());
 
-// Positions are random text. They may hold the letters with which keys begin, but hardly at the start.
-const isKey = (name, value) => ['cursor', 'since'].includes(name) ? /^mfk_/i.test(value) : hasKey(value);
+// A position is random text. It may hold the letters with which keys begin, but hardly at the start.
+const isKey = (name, value) => name === 'since' ? /^mfk_/i.test(value) : hasKey(value);
 
 /** A query as text, without empty values and without keys: it becomes part of an address. */
 export const query = params => Object.entries(params ?? {}).filter(([, value]) => value != null)
@@ -57,9 +57,7 @@ export const curl = ({url, method}, key, options = '') =>
 
 /** Asks once per key, request and turn. The last answer stays, as stale, until the next arrives. Without a path it asks nothing. */
 export function useAsk(path, params, method, turn) {
-	const {key} = useSession();
-	const [state, setState] = useState(null);
-	const asked = path && [key, method, target(path, params)].join(' ');
+	const {key} = useSession(), [state, setState] = useState(null), asked = path && [key, method, target(path, params)].join(' ');
 	useEffect(() => {
 		if (!path) return;
 		let wanted = true;

@@ -6,8 +6,8 @@ import {isUnlicensed, reasonOf} from './model/follower.js';
 import {DATASETS, areEmpty, listsOf} from './model/lists.js';
 import {hasKey, withoutKeys} from './model/question.js';
 import {Title, focusTitle} from './parts.js';
-import {Session, clearTab, keepKey, keepName, keptKey, keptName} from './session.js';
-import {allLists, clearLists, keepLists, loadLists, moveLists, takeLists} from './shortlist.js';
+import {Session, clearTab, keepKey, keepName, keepTokens, keptKey, keptName, tabTokens} from './session.js';
+import {allLists, clearLists, keepLists, loadLists, moveLists, subscribe, takeLists} from './shortlist.js';
 import {Changes} from './views/changes.js';
 import {SideBySide, readDemo} from './views/demo.js';
 import {Developers, Reference} from './views/developers.js';
@@ -23,8 +23,8 @@ import {forgetLists} from './views/way.js';
 /** The view that the fragment names: {path: [...], params: {...}}. */
 function route() {
 	const [path, query] = location.hash.replace(/^#\/?/, '').split(/\?(.*)/s);
-	const given = [...new URLSearchParams(query ?? '')], isKey = ([name, value]) => name !== 'cursor' && hasKey(value);
-	// Somebody pasted a key into the address. A cursor is random text.
+	const given = [...new URLSearchParams(query ?? '')], isKey = ([, value]) => hasKey(value);
+	// Somebody pasted a key into the address.
 	if (given.some(isKey)) {
 		// A name whose value was nothing but a key goes too: `region=` has a meaning of its own.
 		const kept = given.map(pair => isKey(pair) ? [pair[0], withoutKeys(pair[1])] : pair).filter((pair, at) => pair[1] || !given[at][1]);
@@ -64,10 +64,11 @@ addEventListener('keydown', toSearch);
 
 function App({demo, why, kept}) {
 	// The key is in memory. It is also in the tab's storage, or on this computer, if the reader says so.
-	// `earlier`: {name, lists, tokens} of a key that ended. A key of the same license is known by its tokens.
+	// `earlier`: {name, lists, tokens} of a key that ended, or that this tab has lost. A key of the same license is known by its tokens.
 	const [{key, refused, keep, isUnkept, earlier}, setLicense] = useState(() => {
-		const key = keptKey() || (kept?.key || (demo?.licenses[0].key ?? '')), isWaiting = !key && kept;
-		return {key, refused: why, keep: key && kept?.key === key ? kept : null, earlier: isWaiting ? {name: kept.name, lists: kept.get('lists'), tokens: kept.tokens} : null};
+		const key = keptKey() || (kept?.key || (demo?.licenses[0].key ?? '')), lists = allLists();
+		const earlier = kept ? {name: kept.name, lists: kept.get('lists'), tokens: kept.tokens} : areEmpty(lists) ? null : {lists, tokens: tabTokens()};
+		return {key, refused: why, keep: key && kept?.key === key ? kept : null, earlier: key ? null : earlier};
 	});
 	const held = useRef(null), copies = useMemo(() => !key ? null : held.current?.key === key ? held.current : new Copies(key, keep), [key]);
 	held.current = copies;
@@ -126,7 +127,7 @@ function App({demo, why, kept}) {
 	/** Takes a key that the service has accepted. Lists go with it if it is of the same license, or if the reader says so. */
 	const enter = async (next, isInTab, isHere) => {
 		const tokens = copies ? tokensOf() : earlier?.tokens, isSame = tokens && await isSameLicense(next, tokens);
-		if (isTabs && tokens && !isSame && !areEmpty(allLists()) && !await choose({lists: allLists().lists})) clearLists();
+		if (isTabs && !isSame && !areEmpty(allLists()) && !await choose({lists: allLists().lists})) clearLists();
 		if (isSame && copies) await replaceKey(next);
 		if (isHere && !(isSame && keep)) return keepHere(next);
 		if (isSame && copies) return;
@@ -199,14 +200,15 @@ function App({demo, why, kept}) {
 			if (keep && of === key) keep.values[name] = value;
 			if (keep && of === key && name === 'lists') takeLists(value);
 		});
+		const identify = () => keep || keepTokens(!areEmpty(allLists()) && copies.tokens), unlisted = subscribe(identify);
 		const unsubscribe = copies.subscribe(({dataset, state}) => {
+			identify();
 			if (state.name === 'refused' && state.status === 401) end(`This key is no longer accepted, so its records are removed here. ${areEmpty(allLists()) ? '' : 'Your lists and notes stay: enter the new key. '}${reasonOf(state.problem)}`);
 			// A license without conferences opens on journals.
 			if (dataset === 'conferences' && isUnlicensed(state) && !location.hash) location.replace('#/journals');
 		});
 		return () => {
-			unheard();
-			unsubscribe();
+			for (const end of [unheard, unlisted, unsubscribe]) end();
 		};
 	}, [copies, keep, key]);
 	const session = {key, setKey, enter, change, copies, earlier, removeLists, keep, keepHere: !demo && canKeep() ? keepHere : null, showKey, setShowKey};

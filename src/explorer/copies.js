@@ -11,7 +11,7 @@ import {Index} from './model/search.js';
 import {REGIONS} from './regions.js';
 
 /** Of a dataset with more records the page keeps no copy. */
-export const MAX_RECORDS = 50000;
+export const MAX_RECORDS = 100000;
 /** The records that are added to the index at once. More would delay a keystroke. */
 const SLICE = 2000;
 /** A copy that is older is shown only after the service has answered: the key may have ended since. */

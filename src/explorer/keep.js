@@ -57,7 +57,7 @@ export async function wipeUnlessKept() {
 }
 
 /** Removes all databases, the worker and its files. A tab that does not close its connection at once delays this, and has empty rows. */
-export async function removeAll() {
+async function removeAll() {
 	for (const remove of [removeDatabases, removeFiles, wipe]) await Promise.race([remove(), sleep(OPEN_MS)]).catch(() => {});
 }
 

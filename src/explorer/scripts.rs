@@ -8,9 +8,9 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::model::{Dataset, Joined, ValueKind, country};
+use crate::model::{Joined, country};
 
 /// The name of a script, with its text.
 macro_rules! script {
@@ -73,8 +73,6 @@ const SCRIPTS: &[(&str, &str)] = scripts![
     "views/filters",
     "views/held",
     "views/way",
-    "filters" generated,
-    "views/asked",
     "views/list",
     "views/developers",
     "views/record",
@@ -96,7 +94,6 @@ pub(super) static JOINED: LazyLock<String> = LazyLock::new(|| {
 pub fn script(name: &str) -> Option<Cow<'static, str>> {
     let (_, text) = SCRIPTS.iter().find(|(known, _)| *known == name)?;
     Some(match name {
-        "filters" => filters().into(),
         "regions" => regions().into(),
         _ => (*text).into(),
     })
@@ -186,30 +183,6 @@ fn compact(script: &str) -> String {
     text
 }
 
-/// A script with the filter boxes of each dataset: `q`, and the filters of its fields.
-fn filters() -> String {
-    let boxes = |dataset: Dataset| -> Vec<Value> {
-        let table = dataset.table();
-        let searched = table
-            .fields
-            .iter()
-            .filter_map(|field| field.uses.searched)
-            .joined(" or ");
-        let q = json!({"name": "q", "label": label(&searched), "example": "oncol"});
-        let filters = table.filters.iter().map(|filter| {
-            let field = &table.fields[filter.field];
-            let example = if field.kind == ValueKind::Date { "2026-01-01" } else { "" };
-            json!({"name": filter.name, "label": label(&filter.name), "example": example, "field": field.name})
-        });
-        std::iter::once(q).chain(filters).collect()
-    };
-    let boxes: Value = Dataset::ALL
-        .into_iter()
-        .map(|dataset| (dataset.as_str(), boxes(dataset)))
-        .collect();
-    format!("export const FILTERS = {boxes};\n")
-}
-
 /// A script with the countries of each region and their folded aliases: `Spain,espana|Sweden,sverige`. It omits long
 /// aliases and those that are prefixes of the name.
 fn regions() -> String {
@@ -227,14 +200,10 @@ fn regions() -> String {
     format!("export const REGIONS = {};\n", regions.collect::<Value>())
 }
 
-/// The label of a parameter: `Start date from` for `start_date_from`.
-fn label(name: &str) -> String {
-    let words = name.replace('_', " ");
-    words[..1].to_uppercase() + &words[1..]
-}
-
 #[cfg(test)]
 mod tests {
+    use crate::model::{Dataset, ValueKind};
+
     use super::*;
 
     #[test]

@@ -52,17 +52,14 @@ impl EntryHeader {
         Head { seq, lineage }: Head,
         digest: RowDigest,
     ) -> EntryHeader {
-        let who = who.to_owned();
-        let at = now();
-        let commits = Vec::new();
         EntryHeader {
             id,
             slot,
             parent,
             schema: SCHEMA,
-            who,
-            at,
-            commits,
+            who: who.to_owned(),
+            at: now(),
+            commits: Vec::new(),
             seq,
             lineage,
             digest,
@@ -90,11 +87,6 @@ impl EntryHeader {
     /// Whether the entry starts the log over: a state without a parent, after missing entries.
     pub fn starts_over(&self) -> bool {
         self.slot > 1 && self.parent == Hash::default() && self.is_state()
-    }
-
-    /// Fails unless the entry is of this slot and database.
-    pub fn check(&self, slot: u64, id: DatabaseId) -> Result<(), MalformedObject> {
-        frame::check_identity((self.slot, self.id), slot, id)
     }
 
     /// Checks the header's invariants; returns the byte count of all changes.
@@ -264,12 +256,8 @@ mod tests {
             let header = header(slot, &changes);
             let (bytes, hash) = encoded(&header, &changes);
             prop_assert_eq!(&encoded(&header, &changes).0, &bytes, "the same bytes each time");
-            let id = header.id;
             let entry = decode(&bytes).map_err(|error| TestCaseError::fail(error.to_string()))?;
             prop_assert_eq!(&entry, &LogEntry { header, hash, changes });
-            prop_assert_eq!(entry.header.check(slot, id), Ok(()));
-            prop_assert!(entry.header.check(slot + 1, id).is_err());
-            prop_assert!(entry.header.check(slot, DatabaseId([8; 16])).is_err());
         }
 
         #[test]

@@ -19,8 +19,6 @@ use flate2::write::ZlibEncoder;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::model::DatabaseId;
-
 /// A full BLAKE3 hash.
 pub type Hash = [u8; HASH_BYTES];
 
@@ -47,18 +45,12 @@ impl MalformedObject {
     }
 }
 
-/// Fails unless an object is of this slot and database. A valid one may be at the name of another one.
-pub(super) fn check_identity(
-    found: (u64, DatabaseId),
-    slot: u64,
-    id: DatabaseId,
-) -> Result<(), MalformedObject> {
-    match found {
-        (_, other) if other != id => Err(MalformedObject::new(format!(
-            "it is of another database ({other})"
-        ))),
-        (other, _) if other != slot => Err(MalformedObject::new(format!("it is of slot {other}"))),
-        _ => Ok(()),
+/// Returns an object if it is of this slot. A valid one may be at the name of another one.
+pub(super) fn of_slot<T>(slot: u64, found: u64, object: T) -> Result<T, MalformedObject> {
+    if slot == found {
+        Ok(object)
+    } else {
+        Err(MalformedObject::new(format!("it is of slot {found}")))
     }
 }
 
@@ -114,6 +106,17 @@ pub(super) fn decode<'a, T: Serialize + DeserializeOwned>(
         ));
     }
     Ok((read, payload, hash))
+}
+
+/// Decodes an object without a payload.
+pub(super) fn decode_header<T: Serialize + DeserializeOwned>(
+    format: &str,
+    bytes: &[u8],
+) -> Result<T, MalformedObject> {
+    match decode(format, bytes)? {
+        (header, [], _) => Ok(header),
+        _ => Err(MalformedObject::new("it holds more than a header")),
+    }
 }
 
 pub(super) fn is_of_other_format(format: &str, bytes: &[u8]) -> bool {

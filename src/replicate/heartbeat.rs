@@ -37,12 +37,7 @@ impl Heartbeat {
 
     /// Decodes a heartbeat. Only bytes that [`Heartbeat::encode`] can produce are accepted.
     pub fn decode(bytes: &[u8]) -> Result<Heartbeat, MalformedObject> {
-        let (heartbeat, payload, _) = frame::decode(FORMAT, bytes)?;
-        if payload.is_empty() {
-            Ok(heartbeat)
-        } else {
-            Err(MalformedObject::new("it holds more than a heartbeat"))
-        }
+        frame::decode_header(FORMAT, bytes)
     }
 }
 

@@ -55,23 +55,27 @@ pub fn part(slot: u64, random: &str, index: usize) -> String {
 
 /// Returns the slot in the name of an entry.
 pub fn log_slot(name: &str) -> Option<u64> {
-    slot(name.strip_prefix(LOG)?.strip_prefix('/')?)
+    slot_of(name, log)
 }
 
 /// Returns the slot in the name of a manifest.
 pub fn state_slot(name: &str) -> Option<u64> {
-    slot(name.strip_prefix(STATES)?.strip_prefix('/')?)
+    slot_of(name, state)
+}
+
+fn slot_of(name: &str, name_of: fn(u64) -> String) -> Option<u64> {
+    let (_, slot) = name.split_once('/')?;
+    let slot = slot.parse().ok()?;
+    (name_of(slot) == name).then_some(slot)
 }
 
 /// Parses the name of a part.
 pub fn parse_part(name: &str) -> Option<PartName<'_>> {
-    let (folder, index) = name
-        .strip_prefix(PARTS)?
-        .strip_prefix('/')?
-        .split_once('/')?;
-    let (digits, random) = folder.split_once('-')?;
+    let [_, slot, random, index] = name.split(['/', '-']).collect::<Vec<_>>()[..] else {
+        return None;
+    };
     let parsed = PartName {
-        slot: slot(digits)?,
+        slot: slot.parse().ok()?,
         random,
         index: index.parse().ok()?,
     };
@@ -85,9 +89,8 @@ pub fn probe(random: &str) -> String {
 
 /// Whether an object has a name that [`probe`] gives.
 pub fn is_probe(name: &str) -> bool {
-    name.strip_prefix(PROBES)
-        .and_then(|name| name.strip_prefix('/'))
-        .is_some_and(is_random)
+    name.split_once('/')
+        .is_some_and(|(folder, random)| folder == PROBES && is_random(random))
 }
 
 /// Whether a text is one that [`new_random`] gives.
@@ -100,16 +103,6 @@ pub fn new_random() -> Result<String, getrandom::Error> {
     let mut random = [0; RANDOM_DIGITS / 2];
     getrandom::fill(&mut random)?;
     Ok(data_encoding::HEXLOWER.encode(&random))
-}
-
-fn slot(digits: &str) -> Option<u64> {
-    let is_written_so =
-        digits.len() == SLOT_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
-    if is_written_so {
-        digits.parse().ok()
-    } else {
-        None
-    }
 }
 
 #[cfg(test)]

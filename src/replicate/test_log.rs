@@ -1,16 +1,23 @@
 //! A log with made-up content in a folder, for tests. Slot N ends with seq 10 N.
 
 use std::fs::{self, File};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::entry::{self, EntryHeader};
 use super::frame::Hash;
 use super::heartbeat::Heartbeat;
 use super::layout;
+use super::protocol::LastEntry;
+use super::publisher::{PublishError, PublishSettings, Publisher};
 use super::state::{Manifest, PartRef, encode_part};
 use crate::bucket::Bucket;
-use crate::model::{CommitInfo, DatabaseId, Head, RowDigest, Timestamp};
+use crate::model::{CommitInfo, DatabaseId, Head, RowDigest, Scope, Timestamp, now};
+use crate::store::Writer;
 use crate::store::replication::SCHEMA;
+use crate::store::restore::Restoration;
+use crate::store::write::licensing::KeySettings;
 
 pub const ID: DatabaseId = DatabaseId([3; 16]);
 pub const OTHER_ID: DatabaseId = DatabaseId([4; 16]);
@@ -200,5 +207,102 @@ impl TestLog {
                 fs::remove_file(found.path()).unwrap();
             }
         }
+    }
+}
+
+/// A database with one license, in a folder.
+pub struct TestOrigin {
+    pub folder: tempfile::TempDir,
+}
+
+impl TestOrigin {
+    pub fn new() -> TestOrigin {
+        let origin = TestOrigin {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        let writer = Writer::open_or_create(&origin.path(), Duration::ZERO).unwrap();
+        let mut edit = writer.begin().unwrap();
+        edit.set_license("all", Scope::nothing(), None).unwrap();
+        edit.commit().unwrap();
+        origin
+    }
+
+    pub fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.at("origin.redb")
+    }
+
+    /// A copy of the database, without the files next to it.
+    pub fn copy(&self) -> TestOrigin {
+        let copy = TestOrigin {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        fs::copy(self.path(), copy.path()).unwrap();
+        copy
+    }
+
+    pub fn commit(&self) {
+        self.commit_at(now());
+    }
+
+    pub fn commit_at(&self, at: Timestamp) {
+        let writer = Writer::open(&self.path(), Duration::ZERO).unwrap();
+        let mut edit = writer.begin_at(at).unwrap();
+        edit.create_key("all", KeySettings::default()).unwrap();
+        edit.commit().unwrap();
+    }
+
+    pub fn restore(&self, backup: &TestOrigin) {
+        Restoration::prepare(&self.path(), &backup.path(), Duration::ZERO, None)
+            .unwrap()
+            .finish()
+            .unwrap();
+    }
+
+    pub fn start(
+        &self,
+        log: &TestLog,
+        settings: PublishSettings,
+    ) -> Result<Publisher, PublishError> {
+        let bucket = Arc::new(log.bucket());
+        Publisher::start(&self.path(), bucket, settings, Arc::default())
+    }
+
+    /// Publishes, and returns the end of the log and the number of new entries.
+    pub fn publish_counted(
+        &self,
+        log: &TestLog,
+        settings: PublishSettings,
+    ) -> Result<(LastEntry, u64), PublishError> {
+        let progress = self.start(log, settings)?.run(|| ())?;
+        Ok((progress.log_end.unwrap().1, progress.entries))
+    }
+
+    pub fn publish(
+        &self,
+        log: &TestLog,
+        settings: PublishSettings,
+    ) -> Result<LastEntry, PublishError> {
+        self.publish_counted(log, settings).map(|(end, _)| end)
+    }
+
+    /// Publishes a further commit; returns its slot.
+    pub fn next(&self, log: &TestLog) -> u64 {
+        self.commit();
+        self.publish(log, once()).unwrap().slot
+    }
+}
+
+pub fn once() -> PublishSettings {
+    PublishSettings::once(Duration::ZERO, false)
+}
+
+pub fn states_every(state_every: Duration) -> PublishSettings {
+    PublishSettings {
+        state_every,
+        ..once()
     }
 }

@@ -298,5 +298,18 @@ fn notes_and_lists_go_only_if_the_reader_says_so() {
     paste_key(&browser, &site.key("all", &[]).1);
     browser.click("//button[.='No, remove the lists']");
     browser.wait_for("//p[contains(., 'Nothing is on this list yet')]");
+
+    // A reload loses the key and keeps the lists. They go to a key of the same license without a question.
+    browser.view("#/conferences");
+    expect_total(&browser, "130 conferences");
+    star_with_note(&browser, name, note);
+    browser.js("location.reload()", &[]);
+    paste_key(&browser, &site.key("all", &[]).1);
+    expect_note(&browser, name, note);
+    browser.js("location.reload()", &[]);
+    paste_key(&browser, &site.key("small", &[]).1);
+    browser.wait_for("//h1[.='Is this key for the same client?']");
+    browser.click("//button[.='No, remove the lists']");
+    browser.wait_for("//p[contains(., 'Nothing is on this list yet')]");
     browser.expect_quiet_console(&[403, 410]);
 }

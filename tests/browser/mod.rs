@@ -7,7 +7,7 @@
 //! - `forms`: phones and desktops, light and dark, keyboard and screen reader.
 //! - `kept`: the copy on the computer.
 //! - `keys`: several keys on one computer.
-//! - `large`: times with 50,000 records.
+//! - `large`: times with 50,000 records, or as many as `MEDFEED_CASES` says.
 //! - `look`: the places of things, paper, and other colors.
 //! - `picture`: the README's pictures.
 //! - `planner`: the shortlist, records side by side, the way back, and paper.

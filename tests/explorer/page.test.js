@@ -66,7 +66,7 @@ test('a target encodes each part, and leaves out empty ones', () => {
 	assert.equal(api.query({"it's": '&', 'a=b': '='}), 'it%27s=%26&a%3Db=%3D');
 	// A key is in no address, whatever box it was typed into. A position may hold its letters.
 	for (const [params, expected] of [[{q: 'mfk_a'}, ''], [{q: 'a mfk_b', limit: 5}, 'q=a&limit=5'], [{country: 'MFK_a'}, ''], [{since: 'mfk_a', limit: 1}, 'limit=1'],
-		[{since: 'xmfk_a'}, 'since=xmfk_a'], [{cursor: 'x-mfk_a'}, 'cursor=x-mfk_a'], [{q: ' a '}, 'q=%20a%20']]) assert.equal(api.query(params), expected);
+		[{since: 'xmfk_a'}, 'since=xmfk_a'], [{q: ' a '}, 'q=%20a%20']]) assert.equal(api.query(params), expected);
 });
 
 test('a link leads to the question that it names', () => {
@@ -175,19 +175,6 @@ test("a list's request has the filters of one value, and 100 characters at most"
 		['mfk_abc', {}, {}], ['heart mfk_abc', {}, {q: 'heart'}], [' xMFK_abcx a', {}, {}],
 		['🧬'.repeat(101), {region: ['Europe']}, {q: '🧬'.repeat(100)}], [`${'x'.repeat(99)}🧬y`, {country: []}, {q: `${'x'.repeat(99)}🧬`}],
 	]) assert.deepEqual(requestOf({words, facets}), {...none, ...expected}, words);
-});
-
-test('the API gets the parameters of an address, without keys', async () => {
-	const {given} = await load('views/asked.js');
-	for (const [params, expected] of [
-		[{}, {}], [{q: 'heart', limit: '5'}, {q: 'heart', limit: '5'}], [{q: 'mfk_abc'}, {q: ''}], [{q: ' heart MFK_abc  attack'}, {q: 'heart   attack'}], [{country: 'mfk_abc', other: 'mfk_abc'}, {country: '', other: ''}],
-		[{area: 'mfk_abc'}, {therapy_area: ''}], [{area: 'Urology'}, {therapy_area: 'Urology'}], [{cursor: 'xmfk_y'}, {cursor: 'xmfk_y'}], [{region: 'Europe', sort: 'name', year: '2027'}, {year: '2027'}],
-	]) assert.deepEqual(given('conferences', params, []), expected, JSON.stringify(params));
-	// The page's own parameters are unknown to the API.
-	for (const dataset of ['conferences', 'journals']) for (const name of ['past', 'unknown', 'ids', 'view', 'deadline', 'within', 'sort', 'order', 'due_from', 'due_to']) assert.deepEqual(given(dataset, {[name]: 'yes', q: 'a'}, []), {q: 'a'}, `${dataset} ${name}`);
-	assert.deepEqual([given('journals', {fee_max: '1', impact_min: '1'}, []), given('conferences', {start_date_from: '2027-01-01', yaer: '2027'}, [])], [{}, {start_date_from: '2027-01-01', yaer: '2027'}]);
-	const several = {area: 'Urology', country: 'Spain', region: 'Europe', year: '2027'};
-	assert.deepEqual(given('conferences', several, ['area', 'therapy_area', 'country']), {year: '2027'}, 'filters that it cannot have');
 });
 
 test('the facts of a record', async context => {
@@ -653,7 +640,7 @@ test('rows that come, go or change places are counted', async () => {
 });
 
 test('the months of a year, and the choice that a period is', async () => {
-	const {monthsFrom, periodName} = await load('views/year.js');
+	const {periodName} = await load('views/year.js'), {monthsFrom} = await load('model/deadlines.js');
 	const months = monthsFrom('2027-11-30');
 	assert.deepEqual([months.length, months[0], months[1], months[3], months[11]], [12, {month: '2027-11', from: '2027-11-30', to: '2027-11-30'}, {month: '2027-12', from: '2027-12-01', to: '2027-12-31'},
 		{month: '2028-02', from: '2028-02-01', to: '2028-02-29'}, {month: '2028-10', from: '2028-10-01', to: '2028-10-31'}]);

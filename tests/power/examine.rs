@@ -121,7 +121,7 @@ pub fn state_of(path: &Path) -> Result<Option<State>, String> {
     };
     let mut read = || -> Result<(), StoreError> {
         let origin = reader.origin()?;
-        origin.dump(1 << 20, &mut |part| {
+        origin.dump::<StoreError>(1 << 20, &mut |part| {
             hasher.update(&part);
             Ok(())
         })?;

@@ -15,8 +15,8 @@ use medfeed::replicate::replica::audit::{Audit, audit};
 use medfeed::replicate::replica::{LogReader, Replica, ReplicaStatus};
 use medfeed::replicate::state::Manifest;
 use medfeed::replicate::{entry, layout};
-use medfeed::store::Reader;
 use medfeed::store::replication::PublishedNote;
+use medfeed::store::{Reader, StoreError};
 use serde_json::Value;
 
 use super::client::Client;
@@ -320,7 +320,7 @@ pub type Rows = (DatabaseId, Head, RowDigest);
 /// The rows of a database. The digest is computed from them.
 pub fn rows_of(file: &Path) -> Rows {
     let view = Reader::open(file).unwrap().origin().unwrap();
-    let digest = view.dump(1 << 20, &mut |_| Ok(())).unwrap();
+    let digest = view.dump::<StoreError>(1 << 20, &mut |_| Ok(())).unwrap();
     assert_eq!(view.digest().unwrap(), digest, "{}", file.display());
     (
         view.id().unwrap().expect("an id"),

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use medfeed::model::time::now;
 use medfeed::model::{Head, RowDigest, Timestamp};
 use medfeed::replicate::layout;
-use medfeed::store::Reader;
+use medfeed::store::{Reader, StoreError};
 
 use super::published::{Place, note};
 use super::publishing::{commit, curated};
@@ -35,7 +35,7 @@ fn contents(file: &Path) -> (Timestamp, Head, RowDigest) {
     (
         head.time,
         head.head(),
-        view.dump(1 << 20, &mut |_| Ok(())).unwrap(),
+        view.dump::<StoreError>(1 << 20, &mut |_| Ok(())).unwrap(),
     )
 }
 

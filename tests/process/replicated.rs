@@ -316,9 +316,8 @@ impl World {
             let entry =
                 entry::decode(&object.bytes).unwrap_or_else(|error| panic!("slot {slot}: {error}"));
             let header = &entry.header;
-            header
-                .check(slot, *self.id.get_or_insert(header.id))
-                .unwrap();
+            let id = *self.id.get_or_insert(header.id);
+            assert_eq!((header.slot, header.id), (slot, id));
             let parent = self
                 .line
                 .get(&(slot - 1))
@@ -328,7 +327,7 @@ impl World {
                 "slot {slot} names the entry before it"
             );
             let view = self.view();
-            let is_held = view.holds(header.seq, header.lineage).unwrap();
+            let is_held = view.holds(header.head()).unwrap();
             let is_replaced = || {
                 view.restored_over()
                     .unwrap()
@@ -461,7 +460,7 @@ impl World {
         let view = self.view();
         for acknowledged in &self.acknowledged {
             assert!(
-                view.holds(acknowledged.seq, acknowledged.lineage).unwrap(),
+                view.holds(*acknowledged).unwrap(),
                 "{acknowledged:?} is lost"
             );
         }

@@ -8,7 +8,7 @@ use medfeed::store::check::check;
 use medfeed::store::replication::{
     ApplyError, OriginView, ReplicaDraft, ReplicaMark, ReplicaWriter,
 };
-use medfeed::store::{Edit, Reader, Writer};
+use medfeed::store::{Edit, Reader, StoreError, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -83,7 +83,7 @@ fn happen(system: &mut System, step: &Step) {
 /// All rows that an origin shares with its replicas.
 fn rows(view: &OriginView) -> Vec<u8> {
     let mut rows = Vec::new();
-    let digest = view.dump(usize::MAX, &mut |part| {
+    let digest = view.dump::<StoreError>(usize::MAX, &mut |part| {
         rows.extend(part);
         Ok(())
     });
@@ -117,7 +117,7 @@ pub fn load(
     replaced: Option<ReplicaWriter>,
 ) -> ReplicaWriter {
     let mut draft = ReplicaDraft::create_for(path).unwrap();
-    let digest = origin.dump(part_bytes, &mut |part| {
+    let digest = origin.dump::<StoreError>(part_bytes, &mut |part| {
         draft.add_part(&part).unwrap();
         Ok(())
     });

@@ -406,9 +406,9 @@ fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> Result<E
         }
         bail!("{name}: there is no row; a recipe needs the header of a table, or objects")
     };
-    let body = draft.to_toml();
+    let body = draft.recipe;
     let mut head = Vec::new();
-    if !draft.has_name() {
+    if !draft.has_name {
         head.push(
             "No column is read as `name`, so no row can be new: map the right one under [columns]."
                 .to_owned(),

@@ -43,7 +43,6 @@ const FIGURES = {
 };
 
 const valueOf = (record, path) => path && path.split('.').reduce((value, name) => value?.[name], record);
-const given = (path, value) => value == null ? null : textOf(path, value);
 
 /**
  * The dates and figures of interest in which two states differ: [{what, from, to, days, was, confidence}], and the other fields:
@@ -54,7 +53,7 @@ export function told(dataset, before, after) {
 	for (const [what, path, status] of FIGURES[dataset]) {
 		if (!fields.some(({field}) => field === path || field === status)) continue;
 		shown.add(path).add(status);
-		const [from, to] = [before, after].map(record => given(path, valueOf(record, path))), isMoved = from && to && from !== to && dataset === 'conferences';
+		const [from, to] = [before, after].map(record => valueOf(record, path)).map(value => value == null ? null : textOf(path, value)), isMoved = from && to && from !== to && dataset === 'conferences';
 		figures.push({what, from, to, days: isMoved ? daysBetween(from, to) : 0, was: valueOf(before, status), confidence: valueOf(after, status)});
 	}
 	return {figures, fields: fields.filter(({field}) => !shown.has(field))};

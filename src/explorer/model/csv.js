@@ -11,9 +11,7 @@ function flatten(value, path = '', row = {}) {
 	return row;
 }
 
-// A spreadsheet would run a text that begins like a formula. An import removes one apostrophe before such a text, also if the text begins with
-// apostrophes of its own.
-/** A value as a cell, as the server writes it. */
+/** A value as a cell, as the server writes it. A spreadsheet would run a text that begins like a formula; an import removes the apostrophe before it. */
 function cell(value, path, separator) {
 	if (value == null) return '';
 	if (typeof value === 'boolean') return value ? 'TRUE' : 'FALSE';

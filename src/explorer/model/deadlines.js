@@ -9,6 +9,9 @@ export const STATUS = {
 	check: ['in check', 'under review by the service operator'],
 };
 
+/** All confidences but that of the organizer's own dates. */
+export const UNSURE = Object.keys(STATUS).slice(1);
+
 /** The kinds of deadlines, in words. */
 export const KINDS = {abstract: 'Abstracts', late_breaking: 'Late-breaking abstracts'};
 const FIELDS = Object.keys(KINDS).map(kind => [kind, `${kind}_due_date`, `${kind}_due_date_status`]);
@@ -54,6 +57,12 @@ export function date(from, to) {
 
 /** A day so many days later, but no later than the last day. */
 export const addDays = (day, days) => new Date(Math.min(Date.parse(day) + days * 86400000, Date.parse(LAST_DAY))).toISOString().slice(0, 10);
+
+/** The months of a year from a day on: [{month, from, to}]. The first one begins on that day. */
+export function monthsFrom(today) {
+	const first = (+today.slice(0, 4)) * 12 + +today.slice(5, 7) - 1, textOf = at => `${Math.floor(at / 12)}-${String(at % 12 + 1).padStart(2, '0')}`;
+	return Array.from({length: 12}, (_, at) => ({month: textOf(first + at), from: at ? `${textOf(first + at)}-01` : today, to: addDays(`${textOf(first + at + 1)}-01`, -1)}));
+}
 
 /** The days from one day to another. */
 export const daysBetween = (from, to) => Math.round((Date.parse(to) - Date.parse(from)) / 86400000);

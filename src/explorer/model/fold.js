@@ -26,8 +26,15 @@ export const lettersOf = text => fold(text).replace(/[^\p{L}\p{N}\p{M}]/gu, '');
 
 const SPELLED = {ä: 'ae', ö: 'oe', ü: 'ue', å: 'aa', ø: 'oe'};
 
-/** The words of a text that has German or Nordic letters, as people write them without: `muenchen` of `München`. Else none. */
+/** A folded word in American spelling, `hematology` of `haematology`; '' if it has no British one. */
+export const americanOf = word => /ae|oe|tumour/.test(word) ? word.replace(/ae|oe/g, 'e').replace('tumour', 'tumor') : '';
+
+/**
+ * More spellings of a text's words: those with German or Nordic letters as people write them without, `muenchen` of `München`, and the
+ * American ones.
+ */
 export function spelledOut(text) {
 	const plain = /[^\x00-\x7f]/.test(text) ? text.toLowerCase().normalize('NFC') : '';
-	return /[äöüåø]/.test(plain) ? wordsOf(plain.replace(/[äöüåø]/g, letter => SPELLED[letter])) : [];
+	const german = /[äöüåø]/.test(plain) ? wordsOf(plain.replace(/[äöüåø]/g, letter => SPELLED[letter])) : [];
+	return /[ao]e|æ|œ|tumour/i.test(text) ? [...german, ...wordsOf(text).map(americanOf).filter(Boolean)] : german;
 }

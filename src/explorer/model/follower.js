@@ -143,17 +143,11 @@ export class Follower {
 
 const number = value => value?.toLocaleString('en');
 
-/**
- * Whether views answer from the copy in a state. Otherwise they ask the API, which knows what the license shows. A key that is no
- * longer accepted leads to the form.
- */
+/** Whether views answer from the copy in a state. A key that is no longer accepted leads to the form. */
 export const usesCopy = ({name, status}) => name !== 'too-many' && (name !== 'refused' || status === 401);
 
 /** Whether a state or an answer says that the license does not have a dataset. */
 export const isUnlicensed = ({problem}) => /\/dataset_not_licensed$/.test(problem?.type);
-
-/** Whether a state says that the key may not be used from this computer's address. */
-export const isElsewhere = ({name, problem}) => name === 'refused' && /\/ip_not_allowed$/.test(problem?.type);
 
 /** Why a request failed, as the API words it. Others, such as a gateway, may answer without a reason. */
 export const reasonOf = problem => String(problem?.detail ?? 'The server gave no answer that can be read. Check that it runs, and try again.');
@@ -166,6 +160,6 @@ export const describe = ({name, records, total, problem, isLoaded, isAlone, coun
 	kept: `As of ${moment(asOf)}. Looking for changes …`,
 	current: 'Current',
 	offline: `${isAlone ? 'This computer has no network.' : problem?.detail ?? 'The server gives no answer that can be read.'} ${isLoaded ? `You see the last known records${asOf ? ` (as of ${moment(asOf)})` : ''}, and the page` : 'The page'} tries again.`,
-	refused: isElsewhere({name, problem}) ? `This key may not be used from here. Use the network that it was issued for, or ask the operator to allow this one. The page tries again every minute. The server says: ${reasonOf(problem)}` : `The server refuses the key: ${reasonOf(problem)}`,
-	'too-many': `${number(count)} records are too many for a copy in the browser. The page asks the server instead.`,
+	refused: /\/ip_not_allowed$/.test(problem?.type) ? `This key may not be used from here. Use the network that it was issued for, or ask the operator to allow this one. The page tries again every minute. The server says: ${reasonOf(problem)}` : `The server refuses the key: ${reasonOf(problem)}`,
+	'too-many': `${number(count)} records are too many for this page. Ask the operator for a license of a part of them, or use the API.`,
 })[name];

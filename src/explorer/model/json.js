@@ -1,7 +1,7 @@
 // Records as the server writes them.
 
 /** The names of the fields with numbers that may have a fraction. */
-export const FRACTIONS = ['impact_factor', 'citescore', 'sjr', 'apc_usd', 'min_weeks', 'max_weeks'];
+const FRACTIONS = ['impact_factor', 'citescore', 'sjr', 'apc_usd', 'min_weeks', 'max_weeks'];
 
 const MEMBERS = new RegExp(`("(?:${FRACTIONS.join('|')})": ?)(-?\\d[\\d.e+-]*)`, 'g');
 

@@ -44,7 +44,7 @@ const areWeekdays = text => text.split(',').every(day => WEEKDAYS.some(known => 
 const weekdaysText = weekdays => `due on a ${weekdays.split(',').map(day => day[0].toUpperCase() + day.slice(1)).join(' or ')}`;
 
 /** The parameters with one value, besides the words: {name: isValid(value)}. */
-export const checksOf = dataset => ({
+const checksOf = dataset => ({
 	ids: text => text.split(',').every(isId), sort: value => Object.hasOwn(COLUMNS[dataset], value), order: oneOf('asc', 'desc'), unknown: oneOf('yes'),
 	...Object.fromEntries(RANGES[dataset].map(range => [range.name, text => isValue(range, text)])),
 	...dataset === 'conferences' && {view: oneOf('list', 'deadlines'), deadline: value => Object.hasOwn(KINDS, value), due_on: areWeekdays, within: text => /^[1-9]\d{0,3}$/.test(text), past: oneOf('yes', 'no')},
@@ -155,27 +155,6 @@ export function requestOf({words, facets, ranges}) {
 	for (const name of ASKED_RANGES) if (ranges?.[name]) params[name] = ranges[name];
 	return params;
 }
-
-/** The filters of a question that no request of the API has, as in `filtersOf`. The API shows what is over unless an address forbids it. */
-export const lostOf = question => filtersOf(question).filter(({name, value}) => !['q', ...ASKED_RANGES].includes(name) && !(name in ASKED && askedValue(question.facets, name))
-	&& (name !== 'past' || question.past === 'no' && value === 'no'));
-
-/** The names in an address of the filters that no request of the API has. */
-export const lostNames = question => [...new Set(lostOf(question).flatMap(({name}) => namesIn(name)))];
-
-/** The address fragment of the API's list with other values, from the first page on. Filters that no request has stay in it. */
-export function addressWith(hash, values) {
-	const question = parse(hash), given = valuesIn(hash), lost = lostNames(question);
-	for (const [name, value] of Object.entries({cursor: '', ...values})) {
-		if (value || !lost.includes(name)) for (const own of [name, ...Object.keys(ASKED).filter(facet => ASKED[facet] === name)]) given.delete(own);
-		if (value) given.append(name, value);
-	}
-	return addressOf(question.dataset, given);
-}
-
-/** The address fragment of the API's list without a filter {name, value}, from the first page on. */
-export const addressWithout = (hash, {name, value}) => addressOf(parse(hash).dataset,
-	new URLSearchParams([...valuesIn(hash)].filter(([own, given]) => own !== 'cursor' && !(namesIn(name).includes(own) && given === value))));
 
 // Commas of lists may stay as they are.
 const addressOf = (dataset, given) => `#/${dataset}${String(given) && '?' + String(given).replace(/\b(ids|due_on)=[^&]*/g, list => list.replaceAll('%2C', ','))}`;

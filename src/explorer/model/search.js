@@ -3,15 +3,15 @@ import {deadlinesOf, untilOf} from './deadlines.js';
 import {namesOfCity} from './cities.js';
 import {spelledOut, wordsOf} from './fold.js';
 import {FACETS, FORMATS, NONE, namesOf, regionOf} from './facets.js';
-import {SMALL, monthsOf, statusesOf, termsOf} from './words.js';
+import {SMALL, datesOf, initialsOf, statusesOf, termsOf} from './words.js';
 import {COLUMNS, Order} from './order.js';
 
 /** The texts in which words are found, and the links in whose names. */
 const TEXTS = {
 	conferences: record => [record.name, record.abbv, record.year, record.country, regionOf(record.country), ...namesOf(record.country),
-		record.city, ...namesOfCity(record.city), record.venue, ...monthsOf(record), ...statusesOf(record), record.late_breaking_due_date && 'late-breaking',
+		record.city, ...namesOfCity(record.city), record.venue, ...datesOf(record), ...statusesOf(record), record.late_breaking_due_date && 'late-breaking',
 		...Object.keys(FORMATS).filter(format => record.formats?.[format]).map(format => FORMATS[format]), ...record.therapy_areas ?? [], ...record.organizations ?? [], ...record.tags ?? []],
-	journals: record => [record.name, record.abbv, record.publisher, record.publishing?.access, record.publishing?.content_license, record.issn_print, record.issn_online,
+	journals: record => [record.name, initialsOf(record.name ?? ''), record.abbv, record.publisher, record.publishing?.access, record.publishing?.content_license, record.issn_print, record.issn_online, record.issn_print?.replace('-', ''), record.issn_online?.replace('-', ''),
 		...record.organizations ?? [], ...record.tags ?? []],
 };
 
@@ -121,11 +121,12 @@ export class Index {
 
 	/** A test for slots whose record holds all words of a text, each as the beginning of a word, and none of those after a `-`. Null for a text without words. */
 	matcher(text) {
-		const terms = termsOf(text ?? '').slice(0, MAX_WORDS);
+		// The last word may still be the beginning of another one.
+		const terms = termsOf(text ?? '').slice(0, MAX_WORDS).filter(({word}, at, all) => at === all.length - 1 || !SMALL.has(word));
 		if (!terms.length) return null;
 		const found = new Uint32Array(this.vocabulary.length), wanted = terms.reduce((bits, {isOut}, at) => isOut ? bits : bits | 1 << at, 0), all = terms.some(({isOut}) => isOut) ? -1 : wanted;
-		terms.forEach(({word, also}, at) => {
-			const isIn = UNSPACED.test(word) ? known => known.includes(word) : known => known.startsWith(word) || known === also;
+		terms.forEach(({word, isLike}, at) => {
+			const isIn = UNSPACED.test(word) ? known => known.includes(word) : isLike;
 			this.vocabulary.forEach((known, number) => {
 				if (isIn(known)) found[number] |= 1 << at;
 			});
@@ -140,12 +141,11 @@ export class Index {
 
 	/** The words of a text that no record has. */
 	unknownWords(text) {
-		return termsOf(text).filter(({word, isOut}) => !isOut && !this.records.some(this.fitsWord(word))).map(({typed}) => typed);
-	}
-
-	fitsWord(typed) {
-		const isMatch = this.matcher(typed);
-		return (record, slot) => record && isMatch?.(slot);
+		const isKnown = word => {
+			const isMatch = this.matcher(word);
+			return !isMatch || this.records.some((record, slot) => record && isMatch(slot));
+		};
+		return termsOf(text).filter(({word, isOut}) => !isOut && !isKnown(word)).map(({typed}) => typed);
 	}
 
 	/** The numbers of a name's words in their order, without those that spell it out. */
@@ -165,7 +165,7 @@ export class Index {
 			const seen = new Uint8Array(this.vocabulary.length);
 			return number => (seen[number] ||= isLike(this.vocabulary[number]) ? 2 : 1) === 2;
 		};
-		const begins = testOf(known => known.startsWith(texts[last])), likes = words.map(({word, also}) => testOf(known => known.startsWith(word) || known === also));
+		const begins = testOf(known => known.startsWith(texts[last])), likes = words.map(({isLike}) => testOf(isLike));
 		const small = new Set([...SMALL].map(word => this.numbers.get(word))), fits = new Uint8Array(this.records.length).fill(3);
 		for (const {data, ends} of [this.shorts, this.wholes]) for (const slot of slots) {
 			const from = slot && ends[slot - 1], size = ends[slot] - from, isBegun = size > last && begins(data[from + last]) && exact.every((number, at) => at === last || data[from + at] === number);
@@ -223,11 +223,8 @@ export class Index {
 		if (found) return found;
 		const plain = plainOf(text);
 		found = [...wordsOf(plain), ...spelledOut(plain)].map(word => {
-			let number = this.numbers.get(word);
-			if (number === undefined) {
-				this.numbers.set(word, number = this.vocabulary.push(word) - 1);
-			}
-			return number;
+			if (!this.numbers.has(word)) this.numbers.set(word, this.vocabulary.push(word) - 1);
+			return this.numbers.get(word);
 		});
 		if (this.texts.size > MAX_CACHED) this.texts.clear();
 		this.texts.set(text, found);

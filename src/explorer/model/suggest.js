@@ -1,6 +1,5 @@
 // "Did you mean …?"
-import {lettersOf, wordsOf} from './fold.js';
-import {namesOf} from './facets.js';
+import {wordsOf} from './fold.js';
 
 /** The number of letters to add, drop, change or swap with the next one between two texts; more than `most` counts as `most + 1`. */
 function distance(one, other, most) {
@@ -21,39 +20,14 @@ function distance(one, other, most) {
 	return old.at(-1);
 }
 
-/** The most letters in which a text may differ from what it means. */
-const mostOf = text => Math.min(3, Math.floor(text.length / 3));
-
-/**
- * The value that a text most likely means, or null. A value that differs only in case, marks or punctuation is first, then another
- * name of a country, then the shortest value that begins with the text, then the nearest spelling. Null too if the text is a value.
- */
-export function nearest(text, values) {
-	const wanted = lettersOf(text);
-	if (!wanted || values.includes(text)) return null;
-	const letters = values.map(value => [lettersOf(value), value]);
-	const same = letters.find(([known]) => known === wanted);
-	if (same) return same[1];
-	const country = namesOf(text)[0];
-	if (country && values.includes(country)) return country;
-	const longer = letters.filter(([known]) => known.startsWith(wanted)).sort(([one], [other]) => one.length - other.length);
-	if (wanted.length > 2 && longer.length) return longer[0][1];
-	const most = mostOf(wanted);
-	let best = null, least = most + 1;
-	for (const [known, value] of letters) {
-		const edits = distance(wanted, known, most);
-		if (edits < least) [best, least] = [value, edits];
-	}
-	return best;
-}
-
 const MAX_MEANT = 3;
 const sorted = word => [...word].sort().join('');
 
 /** The words of an index that are nearest to a word, the likeliest first: those with the same letters in another order, then with the same first letter. */
 function nearestWords(index, word) {
-	const most = mostOf(word), letters = sorted(word), found = [];
-	for (const known of index.numbers.keys()) {
+	const most = Math.min(3, Math.floor(word.length / 3)), letters = sorted(word), found = [];
+	// Words with digits are dates and initials, which nobody types.
+	for (const known of index.numbers.keys()) if (!/\d/.test(known)) {
 		const edits = distance(word, known, most);
 		// Short words that differ in the first letter and another one are different words.
 		if (edits <= most && (edits < 2 || word.length > 6 || known[0] === word[0])) found.push({known, edits, rank: sorted(known) === letters ? 0 : known[0] === word[0] ? 1 : 2});

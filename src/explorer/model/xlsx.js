@@ -5,10 +5,12 @@ import {tableOf} from './csv.js';
 /** Spreadsheets count days from here. They take 1900 for a leap year, so earlier days stay texts. */
 const DAY_0 = Date.UTC(1899, 11, 30), FIRST = '1900-03-01';
 const MAX_CELL = 32767;
+/** The widest column, in letters, and the rows that decide its width. */
+const MAX_WIDTH = 40, LOOKED_AT = 500;
 const MAIN = 'http://schemas.openxmlformats.org/spreadsheetml/2006/main', OFFICE = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships', PACKAGE = 'http://schemas.openxmlformats.org/package/2006';
 const HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>';
 /** The styles of cells, by their numbers: none, a day, a head. */
-const STYLES = `${HEAD}<styleSheet xmlns="${MAIN}"><numFmts count="1"><numFmt numFmtId="164" formatCode="yyyy\\-mm\\-dd"/></numFmts><fonts count="2"><font/><font><b/></font></fonts><fills count="1"><fill><patternFill patternType="none"/></fill></fills><borders count="1"><border/></borders><cellStyleXfs count="1"><xf/></cellStyleXfs><cellXfs count="3"><xf/><xf numFmtId="164" applyNumberFormat="1"/><xf fontId="1" applyFont="1"/></cellXfs></styleSheet>`;
+const STYLES = `${HEAD}<styleSheet xmlns="${MAIN}"><numFmts count="1"><numFmt numFmtId="164" formatCode="yyyy\\-mm\\-dd"/></numFmts><fonts count="2"><font/><font><b/></font></fonts><fills count="1"><fill><patternFill patternType="none"/></fill></fills><borders count="1"><border/></borders><cellStyleXfs count="1"><xf/></cellStyleXfs><cellXfs count="3"><xf/><xf numFmtId="164" applyNumberFormat="1"/><xf fontId="1" applyFont="1"/></cellXfs><cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles></styleSheet>`;
 const relation = (id, type, target) => `<Relationship Id="${id}" Type="${OFFICE}/${type}" Target="${target}"/>`;
 const relations = (...list) => `${HEAD}<Relationships xmlns="${PACKAGE}/relationships">${list.join('')}</Relationships>`;
 const part = (name, type) => `<Override PartName="/xl/${name}.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.${type}+xml"/>`;
@@ -57,12 +59,14 @@ function zip(files) {
 export function xlsx(given) {
 	const {columns, rows} = tableOf(given);
 	const lines = [columns.map(name => cell(name, 2)), ...rows.map(row => columns.map(name => cell(row[name])))].map(cells => `<row>${cells.join('')}</row>`).join('');
+	// A spreadsheet shows a day in a narrow column as `#####`.
+	const widths = columns.map((name, at) => `<col min="${at + 1}" max="${at + 1}" customWidth="1" width="${Math.min(MAX_WIDTH, Math.max(...[name, ...rows.slice(0, LOOKED_AT).map(row => row[name] ?? '')].map(text => String(text).length))) + 2}"/>`).join('');
 	return zip([
 		['[Content_Types].xml', `${HEAD}<Types xmlns="${PACKAGE}/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>${part('workbook', 'sheet.main')}${part('styles', 'styles')}${part('sheet', 'worksheet')}</Types>`],
 		['_rels/.rels', relations(relation('r1', 'officeDocument', 'xl/workbook.xml'))],
 		['xl/workbook.xml', `${HEAD}<workbook xmlns="${MAIN}" xmlns:r="${OFFICE}"><sheets><sheet name="medfeed" sheetId="1" r:id="r1"/></sheets></workbook>`],
 		['xl/_rels/workbook.xml.rels', relations(relation('r1', 'worksheet', 'sheet.xml'), relation('r2', 'styles', 'styles.xml'))],
 		['xl/styles.xml', STYLES],
-		['xl/sheet.xml', `${HEAD}<worksheet xmlns="${MAIN}"><sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews><sheetFormatPr defaultRowHeight="15"/><sheetData>${lines}</sheetData></worksheet>`],
+		['xl/sheet.xml', `${HEAD}<worksheet xmlns="${MAIN}"><sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews><sheetFormatPr defaultRowHeight="15"/>${widths && `<cols>${widths}</cols>`}<sheetData>${lines}</sheetData></worksheet>`],
 	]);
 }

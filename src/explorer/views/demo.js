@@ -65,9 +65,7 @@ const Side = ({license, changes, isDone}) => html`<section class="side"><h3>${li
 	: html`<p><${Badge} kind=${isDone ? 'nothing' : 'waiting'} /> ${isDone && html`<span class="soft">This license never sees it.</span>`}</p>`}</section>`;
 
 export function SideBySide({demo}) {
-	const {setKey} = useSession();
-	const {licenses, curating} = demo;
-	const [, draw] = useState(0);
+	const {setKey} = useSession(), {licenses, curating} = demo, [, draw] = useState(0);
 	const [copies] = useState(() => licenses.map(license => new Copies(license.key)));
 	const [log] = useState(() => new Rows(licenses));
 	const [lost, setLost] = useState(false);
@@ -101,7 +99,6 @@ export function SideBySide({demo}) {
 	}, []);
 	const kept = copies.map(one => one.of(DATASET));
 	const bad = kept.find(({state}) => !['loading', 'current'].includes(state.name));
-
 	return html`<${Title}>Two licenses, side by side<//>
 		<p class="lead">${curating ? 'A curator edits the data every few seconds.' : 'Import a change, and watch.'} Both columns follow the same change feed, each with its own key. A record that leaves a license arrives as a tombstone.</p>
 		<div class="pair licenses">${licenses.map((license, at) => html`<section class="license" aria-label=${license.name}><h2>${license.name}</h2>

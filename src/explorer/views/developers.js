@@ -3,13 +3,11 @@ import {html, useEffect, useRef, useState} from '../preact.js';
 import {requester, useAsk} from '../api.js';
 import {isUnlicensed, reasonOf} from '../model/follower.js';
 import {jsonOf} from '../model/json.js';
-import {Answer, Badge, Curl, Datasets, Table, Title, Unlicensed, count, link, save} from '../parts.js';
+import {Answer, Badge, Datasets, Table, Title, Unlicensed, count, link, save} from '../parts.js';
 import {useCopy, useSession} from '../session.js';
 
 function Export({dataset, format, follow}) {
-	const {key} = useSession();
-	const answer = useAsk(`exports/${dataset}`, {format}, 'HEAD');
-	const [state, setState] = useState('');
+	const {key} = useSession(), answer = useAsk(`exports/${dataset}`, {format}, 'HEAD'), [state, setState] = useState('');
 	const file = dataset + (format === 'csv' ? '.csv' : '.jsonl.gz');
 	const download = async () => {
 		setState('Loading …');
@@ -32,8 +30,7 @@ function Export({dataset, format, follow}) {
 }
 
 function Feed({dataset, since, ask}) {
-	const {follower} = useCopy(dataset), [refused, setRefused] = useState('');
-	const input = useRef();
+	const {follower} = useCopy(dataset), [refused, setRefused] = useState(''), input = useRef();
 	// The reader may type while the page is drawn again. So the token is put into the box only when it is asked for.
 	useEffect(() => {
 		if (since) input.current.value = since.since;

@@ -1,6 +1,6 @@
 // The filters beside a list, and the chosen ones above it.
 import {html, useState} from '../preact.js';
-import {FIRST_DAY, KINDS, LAST_DAY, STATUS, WEEKDAYS, WEEKEND} from '../model/deadlines.js';
+import {FIRST_DAY, KINDS, LAST_DAY, UNSURE, WEEKDAYS, WEEKEND} from '../model/deadlines.js';
 import {FACETS, NONE} from '../model/facets.js';
 import {filtersOf, firstQuestion, toggle, toggleComing} from '../model/question.js';
 import {RANGES, typedValue} from '../model/ranges.js';
@@ -9,8 +9,6 @@ import {periodName} from './year.js';
 
 const SHOWN = 8;
 const OPEN = new Set(['area', 'region', 'year', 'confidence', 'access', 'fee', 'publisher']);
-/** All confidences but the first. */
-const UNSURE = Object.keys(STATUS).slice(1);
 const SORTS = {conferences: {deadline: 'Next deadline', name: 'Name', start: 'Meeting', place: 'Place'}, journals: {name: 'Name', publisher: 'Publisher', access: 'Access', fee: 'Fee', impact: 'Impact factor', acceptance: 'Time to acceptance'}};
 
 const isUnsure = (name, values = []) => ['confidence', 'dates'].includes(name) && values.length === UNSURE.length && UNSURE.every(one => values.includes(one));

@@ -13,9 +13,6 @@ import {useLists, useStars} from './shortlist.js';
 const NAV = [['conferences', 'Conferences'], ['journals', 'Journals'], ['changes', 'Changes'], ['lists', 'Lists']];
 const ROWS = 'medfeed-rows';
 
-/** The dataset that a path names; '' if it names none. */
-export const datasetOf = path => path.find(part => DATASETS.includes(part)) ?? '';
-
 /** Sets how high the rows of lists are: `compact` or `comfortable`. */
 const setRows = rows => {
 	document.documentElement.dataset.rows = rows;
@@ -24,10 +21,11 @@ const setRows = rows => {
 document.documentElement.dataset.rows = inTab(storage => storage.getItem(ROWS)) ?? 'compact';
 
 /** The state of a copy: a dot, and its words. */
-export const Standing = ({kept: {state, isFull, dataset}}) => html`<p class="standing state ${state.name}" translate="no"><span class="dot ${state.name}" aria-hidden="true"></span><span role="status">${describe(state)}</span></p>
+function State({dataset}) {
+	const {state, isFull} = useCopy(dataset);
+	return html`<p class="standing state ${state.name}" translate="no"><span class="dot ${state.name}" aria-hidden="true"></span><span role="status">${describe(state)}</span></p>
 	${isFull && html`<p class="standing full" role="alert">A copy of the ${dataset} could not be stored. This computer may have no room. The records are loaded again when you open the page.</p>`}`;
-
-const State = ({dataset}) => html`<${Standing} kept=${useCopy(dataset)} />`;
+}
 
 /** The number of changes since the last visit, or since the page was opened. */
 function News({dataset}) {
@@ -61,7 +59,7 @@ function Own({demo, onForget, onForgetAll, onReplace}) {
 
 /** The header. The heading of a list is in it: the view's own name. */
 export function Header({at: {path}, demo, ...own}) {
-	const {key} = useSession(), [first = demo ? '' : 'conferences', second] = path, dataset = datasetOf([first, second ?? '']), hasStars = useStars('conferences').length + useStars('journals').length > 0;
+	const {key} = useSession(), [first = demo ? '' : 'conferences', second] = path, dataset = [first, second].find(part => DATASETS.includes(part)) ?? '', hasStars = useStars('conferences').length + useStars('journals').length > 0;
 	// A reader without lists has one stop of the Tab key less. The menu leads there too.
 	const views = NAV.filter(([name]) => name !== 'lists' || first === name || hasStars);
 	const linkTo = (name, text) => {

@@ -21,7 +21,7 @@ export const nameOf = keep => [keep.get('title'), keep.key ? `key …${keep.key.
 export function Question({lists, keys, onAnswer}) {
 	useEffect(focusTitle, []);
 	if (lists) return html`<div class="welcome"><${Title}>Is this key for the same client?<//>
-		<p role="alert">Your lists were made with a key of another license: <strong><bdi>${lists.map(({name}) => name).join(', ')}</bdi></strong>. This key shows other records. The records of the other key are removed here.</p>
+		<p role="alert">Your lists were made with another key: <strong><bdi>${lists.map(({name}) => name).join(', ')}</bdi></strong>. This key may show other records. The records of the other key are removed here.</p>
 		<div class="row"><button onClick=${() => onAnswer(true)}>Yes, keep the lists</button><button class="quiet" onClick=${() => onAnswer(false)}>No, remove the lists</button></div></div>`;
 	return html`<div class="welcome"><${Title}>Does this key replace another one?<//>
 		<p role="alert">This computer keeps other keys. If this one is for another client, its lists and records are kept apart. If it replaces a key, it takes over the lists and notes, and the records are loaded again.</p>

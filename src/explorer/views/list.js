@@ -2,15 +2,15 @@
 import {html, useEffect, useMemo, useRef, useState} from '../preact.js';
 import {target} from '../api.js';
 import {date, shownDeadline, todayOf} from '../model/deadlines.js';
-import {describe, isElsewhere, isUnlicensed, usesCopy} from '../model/follower.js';
+import {describe, isUnlicensed, usesCopy} from '../model/follower.js';
 import {firstQuestion, hasKey, isNarrowed, parse, placeOf, requestOf, titleOf, toggleComing, unknownOf} from '../model/question.js';
 import {isReversed} from '../model/ranges.js';
 import {periodOf, select} from '../model/select.js';
 import {meantBy} from '../model/suggest.js';
 import {understood} from '../model/typed.js';
+import {withoutTyped} from '../model/words.js';
 import {Curl, DATASETS, Legend, Segments, Table, Unlicensed, count, link, useWindowTitle} from '../parts.js';
 import {useCopy} from '../session.js';
-import {Asked} from './asked.js';
 import {Deadlines, columnsOf} from './columns.js';
 import {Files, usePrinting} from './files.js';
 import {Chosen, Filters, chosenOf} from './filters.js';
@@ -25,13 +25,12 @@ const SHOWN = 50;
 const MAX_PRINTED = 5000;
 const TYPED_MS = 300;
 
-/** The view of a dataset's records: from the copy, or from the API if the page keeps no copy. */
+/** The view of a dataset's records. */
 export function List({dataset, at}) {
 	const kept = useCopy(dataset), isAnswered = kept.isReady && usesCopy(kept.state);
 	useWindowTitle(isAnswered ? '' : DATASETS[dataset][0]);
 	if (isUnlicensed(kept.state)) return html`<${Unlicensed} dataset=${dataset} />`;
-	if (isElsewhere(kept.state)) return html`<p class="problem" role="alert">${describe(kept.state)}</p>`;
-	if (!usesCopy(kept.state)) return html`<${Asked} dataset=${dataset} params=${at.params} state=${kept.state} />`;
+	if (!usesCopy(kept.state)) return html`<p class="problem" role="alert">${describe(kept.state)}</p><p><a href=${link(`developers/${dataset}`)}>Exports, change feed and sync token</a></p>`;
 	return isAnswered && html`<${Answered} dataset=${dataset} at=${at} kept=${kept} />`;
 }
 
@@ -81,11 +80,11 @@ function useQuestion(dataset, at) {
 }
 
 function Answered({dataset, at, kept: {copy, index, log, version}}) {
-	const [typedQuestion, change, write] = useQuestion(dataset, at), question = useMemo(() => understood(typedQuestion), [typedQuestion]);
+	const day = todayOf(), [typedQuestion, change, write] = useQuestion(dataset, at), question = useMemo(() => understood(typedQuestion, day), [typedQuestion, day]);
 	// Another question begins with few rows again. The history knows how many there were when the reader left.
 	const [seen, setSeen] = useState({question, shown: history.state?.shown ?? SHOWN});
 	const results = useRef(), rows = useRef(), more = useRef(0), isPrinting = usePrinting(), [isOpen, setOpen] = useState(false);
-	const day = todayOf(), unknown = unknownOf(location.hash), title = titleOf(question), stars = useStars(dataset);
+	const unknown = unknownOf(location.hash), title = titleOf(question), stars = useStars(dataset);
 	const fresh = useMemo(() => select(index, question, day), [index, version, question, day]);
 	const shown = seen.question === question ? seen.shown : SHOWN;
 	const {found, waiting, show} = useHeld(fresh, question, rows, shown);
@@ -174,7 +173,7 @@ const ForDevelopers = ({dataset, params}) => html`<details class="developers"><s
 
 /** Where words are looked for, and what else can be typed. */
 const LOOKED_IN = {
-	conferences: 'Words are looked for in names, places, areas, organizations, tags, months and years. Days of the week, such as “weekend”, are those of deadlines.',
+	conferences: 'Words are looked for in names, places, areas, organizations, tags, months and years. “weekend”, “next month” and “in 30 days” are times of deadlines.',
 	journals: 'Words are looked for in names, publishers, access, licenses, ISSNs, organizations and tags. Figures are typed as “impact >5”, “fee <3000”, “12 weeks” or “no fee”, or set under Filter.',
 };
 
@@ -185,7 +184,7 @@ function Nothing({index, question, day, onChange}) {
 	const alone = useMemo(() => hasKey(question.words) ? [] : index.unknownWords(question.words), [index, question]);
 	if (!index.size) return html`<${Unlicensed} dataset=${question.dataset} />`;
 	if (isReversed(question.ranges)) return html`<p class="empty">The period ends before it begins. Change one of its days.</p>`;
-	if (!next) return html`<p class="empty">${meant ? html`Did you mean <button class="plain" onClick=${() => onChange({...question, words: meant})}>${meant}</button>?` : alone.length ? html`No record has <strong>${alone.join(', ')}</strong>. Remove ${alone.length === 1 ? 'this word' : 'these words'}. ${LOOKED_IN[question.dataset]}` : 'Nothing fits all of this. Remove a filter or a word.'}</p>`;
+	if (!next) return html`<p class="empty">${meant ? html`Did you mean <button class="plain" onClick=${() => onChange({...question, words: meant})}>${meant}</button>?` : alone.length ? html`No record has <strong>${alone.join(', ')}</strong>. ${LOOKED_IN[question.dataset]} <button class="plain" onClick=${() => onChange({...question, words: withoutTyped(question.words, alone)})}>Search without ${alone.length === 1 ? 'this word' : 'these words'}</button>` : 'Nothing fits all of this. Remove a filter or a word.'}</p>`;
 	return html`<p class="empty">Nothing is due in this period. The next deadline is on ${date(next.date)}. <button class="plain" onClick=${() => onChange(later)}>Show all that are ahead</button></p>`;
 }
 

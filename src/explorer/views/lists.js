@@ -17,8 +17,6 @@ function useShown(list, dataset) {
 	return {copy, known, isReady: isReady || isUnlicensed(state), missing: ids.length - known.length};
 }
 
-const missingWords = (missing, all) => `${missing.toLocaleString('en')} of ${count(all, 'record')} ${missing === 1 ? 'is' : 'are'} not in this license, or removed.`;
-
 /** A record's days, its next or last deadline, and its place or publisher. */
 function Facts({dataset, record}) {
 	const day = todayOf(), due = dataset === 'conferences' && shownDeadline(record, day, {from: day});
@@ -39,7 +37,7 @@ function Entry({dataset, record, note, at, last}) {
 function Part({list, dataset}) {
 	const {copy, known, isReady, missing} = useShown(list, dataset);
 	return list[dataset].length > 0 && html`<section><h2>${NAMES[dataset][0]} <span class="count">${known.length.toLocaleString('en')}</span></h2>
-		${isReady && missing > 0 && html`<p class="soft" role="status">${missingWords(missing, list[dataset].length)}</p>`}
+		${isReady && missing > 0 && html`<p class="soft" role="status">${missing.toLocaleString('en')} of ${count(list[dataset].length, 'record')} ${missing === 1 ? 'is' : 'are'} not in this license, or removed.</p>`}
 		<ol translate="no">${known.map(({id, note}, at) => html`<${Entry} key=${id} dataset=${dataset} record=${copy.records.get(id)} note=${note} at=${at} last=${at === known.length - 1} />`)}</ol>
 		<p class="row"><a href=${link(dataset, {ids: list[dataset].map(({id}) => id).join()})}>Show them in the table</a></p></section>`;
 }
@@ -74,8 +72,6 @@ function Open({onError}) {
 	return html`<button class="quiet" onClick=${() => input.current.click()}>Open a file</button><input ref=${input} type="file" accept=".json" hidden onChange=${read} />`;
 }
 
-const fileName = list => `${list.name.replace(/[^\p{L}\p{N}]+/gu, '-')}.json`;
-
 /** The reader's lists. Stars are the records of the chosen one. */
 export function Lists() {
 	const state = useLists(), {lists, current} = state, list = lists[current], [error, setError] = useState('');
@@ -85,7 +81,7 @@ export function Lists() {
 	return html`<div class="lists"><div class="toolbar"><label for="list">List</label><select id="list" value=${current} onChange=${({target}) => setLists({...allLists(), current: +target.value})}>
 			${lists.map(({name}, at) => html`<option value=${at}>${name}</option>`)}</select>
 			<button class="quiet" onClick=${() => attempt(() => add(listOf({}, 'New list')), setError)}>New list</button><${Open} onError=${setError} />
-			<button class="quiet" disabled=${isEmpty(list)} onClick=${() => save(fileName(list), new Blob([fileOf(list)], {type: 'application/json'}))}>Save as a file</button>
+			<button class="quiet" disabled=${isEmpty(list)} onClick=${() => save(`${list.name.replace(/[^\p{L}\p{N}]+/gu, '-')}.json`, new Blob([fileOf(list)], {type: 'application/json'}))}>Save as a file</button>
 			<${Copy} text=${new URL(link('list', linkOf(list)), location.href).href}>Copy link<//><${Print} />
 			<button class="quiet" onClick=${remove}>Delete this list</button></div>
 		${error && html`<p class="problem" role="alert">${error}</p>`}

@@ -1,10 +1,10 @@
 // One record, and a few side by side.
 import {html, useMemo, useState} from '../preact.js';
 import {target, useAsk} from '../api.js';
-import {Answer, Copy, Curl, DATASETS, Out, Problem, Status, Table, Title, Toggle, Unlicensed, count, link, texts} from '../parts.js';
+import {Answer, Copy, Curl, DATASETS, Out, Status, Table, Title, Toggle, Unlicensed, count, link, texts} from '../parts.js';
 import {STATUS, date, todayOf} from '../model/deadlines.js';
 import {FORMATS} from '../model/facets.js';
-import {isUnlicensed, usesCopy} from '../model/follower.js';
+import {describe, isUnlicensed, usesCopy} from '../model/follower.js';
 import {jsonOf} from '../model/json.js';
 import {readIds} from '../model/question.js';
 import {useCopy} from '../session.js';
@@ -24,14 +24,11 @@ const list = (term, values, shown) => [term, values.sort().join(', '), values.le
 /** A date with its status. A deadline, which has no last day, says how far it is. */
 const due = (term, status, from, to) => [term, `${from} ${to} ${status}`, html`${date(from, to) || 'No date'} ${from && to === undefined && html`<${Days} today=${todayOf()} day=${from} /> `}<span class="sure"><${Status} of=${status} /></span> <span class="soft meaning">${STATUS[status]?.[1]}</span>`];
 
-/** The formats that are known. */
+/** The formats that are known: those that a record has, and has not. */
 function formats(given) {
-	const known = Object.entries(FORMATS).filter(([key]) => given[key] != null);
-	return ['Formats', known.map(([key]) => `${key} ${given[key]}`).join(), known.length > 0 && html`<ul class="ticks">${known.map(one => tick(one, given[one[0]]))}</ul>`];
+	const known = Object.entries(FORMATS).map(([key, text]) => [key, text, given[key]]).filter(([,, has]) => has != null);
+	return ['Formats', known.map(([key,, has]) => `${key} ${has}`).join(), known.length > 0 && html`<ul class="ticks">${known.map(([, text, has]) => html`<li class=${has ? 'yes' : 'no'}><span class="hidden">${has ? 'yes: ' : 'no: '}</span>${text}</li>`)}</ul>`];
 }
-
-/** A format that a record has, or does not have. */
-const tick = ([, text], has) => html`<li class=${has ? 'yes' : 'no'}><span class="hidden">${has ? 'yes: ' : 'no: '}</span>${text}</li>`;
 
 /**
  * The facts of a record below headings: {heading: [[term, value, shown]]}, `shown` as a reader sees the value. Records of a dataset have
@@ -78,7 +75,7 @@ export const whole = (dataset, record, request) => html`
 		<pre tabindex="0" role="group" aria-label="The record as JSON"><code>${jsonOf(record, 2)}</code></pre></details>`;
 
 /** The other years of a congress in a copy, by year. */
-export function editionsOf(copy, record) {
+function editionsOf(copy, record) {
 	const isSame = ({abbv, name}) => record.abbv ? abbv === record.abbv : !abbv && name === record.name;
 	return record.year ? copy.list().filter(one => one.year && isSame(one)).sort((one, other) => one.year - other.year || one.id - other.id) : [];
 }
@@ -116,7 +113,7 @@ export function compare(dataset, records) {
 	}).filter(({term, shown}) => !OWN.includes(term) && shown.some(one => one !== null));
 }
 
-/** A record of the copy, as it changes. A record that is not in the copy is asked for, and each one if the copy is not used. */
+/** A record of the copy, as it changes. A record that is not in the copy is asked for. */
 export function Record({dataset, id}) {
 	const {copy, state} = useCopy(dataset);
 	const kept = usesCopy(state) ? copy.records.get(+id) : null;
@@ -127,16 +124,13 @@ export function Record({dataset, id}) {
 		${kept ? whole(dataset, kept, {url: target(path), method: 'GET'}) : html`<${Answer} of=${answer} dataset=${dataset}>${({data}) => whole(dataset, data)}<//>`}`;
 }
 
-/** The records of an address side by side: from the copy, or from the API if the page keeps no copy. */
+/** The records of an address side by side. */
 export function Compare({dataset, params}) {
-	const kept = useCopy(dataset), {copy, state} = kept, stars = useStars(dataset), isKept = usesCopy(state), [only, setOnly] = useState(false);
+	const kept = useCopy(dataset), {copy, state} = kept, stars = useStars(dataset), [only, setOnly] = useState(false);
 	const given = readIds(params.ids ?? ''), ids = given.slice(0, MAX_COMPARED), name = `${DATASETS[dataset][0]} side by side`;
-	const answers = Array.from({length: MAX_COMPARED}, (_, at) => useAsk(!isKept && ids[at] ? `${dataset}/${ids[at]}` : null));
-	const isLoading = isKept ? !kept.isReady : ids.some((_, at) => answers[at]?.stale ?? true);
-	const recordOf = (id, at) => isKept ? copy.records.get(id) : answers[at]?.data?.data;
-	const records = isLoading ? [] : ids.map(recordOf).filter(Boolean), missing = isLoading ? [] : ids.filter((id, at) => !recordOf(id, at));
-	const problem = answers.find(answer => answer?.problem && answer.status !== 404), offered = new Set([...ids, ...stars]);
+	const records = kept.isReady ? ids.map(id => copy.records.get(id)).filter(Boolean) : [], missing = kept.isReady ? ids.length - records.length : 0, offered = new Set([...ids, ...stars]);
 	if (isUnlicensed(state)) return html`<${Title}>${name}<//><${Unlicensed} dataset=${dataset} />`;
+	if (!usesCopy(state)) return html`<${Title}>${name}<//><p class="problem" role="alert">${describe(state)}</p>`;
 	const toggle = id => { location.hash = compareLink(dataset, ids.includes(id) ? ids.filter(one => one !== id) : [...ids, id]); };
 	const columns = [{name: 'Fact', kind: 'fact', cell: ({term, differs}) => html`${term}${differs && html`<span class="hidden"> differs</span>`}`},
 		...records.map((record, at) => ({name: html`<a href=${link(`${dataset}/${record.id}`)}><bdi>${shortName(record)}</bdi></a> <${Star} dataset=${dataset} record=${record} />`, label: shortName(record),
@@ -144,10 +138,9 @@ export function Compare({dataset, params}) {
 	return html`<${Back} dataset=${dataset} /><div class="head"><${Title} full=${[...records.map(shortName), name].join(', ')}>${name}<//>
 		${records.length > 1 && html`<div class="row own"><${Toggle} on=${only} onChange=${() => setOnly(!only)}>Only where they differ<//><${Copy} text=${location.href}>Copy link<//><${Print} /></div>`}</div>
 		${given.length > MAX_COMPARED && html`<p role="status">At most ${MAX_COMPARED} stand side by side. The address names ${given.length.toLocaleString('en')}.</p>`}
-		${missing.length > 0 && html`<p role="status">Not in this license, or removed: ${count(missing.length, 'record')} of ${ids.length}.</p>`}
-		${problem && html`<${Problem} of=${problem} />`}
-		${isKept && offered.size > ids.length && html`<div class="row own" role="group" aria-label="Starred records">${[...offered].map(id => copy.records.get(id)).filter(Boolean).map(record => html`<${Toggle} key=${record.id}
+		${missing > 0 && html`<p role="status">Not in this license, or removed: ${count(missing, 'record')} of ${ids.length}.</p>`}
+		${offered.size > ids.length && html`<div class="row own" role="group" aria-label="Starred records">${[...offered].map(id => copy.records.get(id)).filter(Boolean).map(record => html`<${Toggle} key=${record.id}
 			on=${ids.includes(record.id)} disabled=${!ids.includes(record.id) && ids.length >= MAX_COMPARED} onChange=${() => toggle(record.id)}><bdi>${shortName(record)}</bdi><//>`)}</div>`}
 		${records.length > 1 ? html`<div class="compare"><${Table} label=${name} rows=${[...dataset === 'conferences' ? [{term: 'Name', shown: records.map(({name}) => html`<bdi>${name}</bdi>`), first: -1, differs: true}] : [], ...compare(dataset, records)].filter(({differs}) => differs || !only)} columns=${columns} /></div>`
-			: !isLoading && html`<p class="empty">Star two to ${MAX_COMPARED} ${dataset} in the list, and choose “Compare side by side”.</p>`}`;
+			: kept.isReady && html`<p class="empty">Star two to ${MAX_COMPARED} ${dataset} in the list, and choose “Compare side by side”.</p>`}`;
 }

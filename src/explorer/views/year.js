@@ -1,23 +1,16 @@
 // The deadlines of a year, a bar a month, and the periods of deadlines.
 import {html, useEffect, useState} from '../preact.js';
-import {KINDS, addDays} from '../model/deadlines.js';
+import {KINDS, addDays, monthsFrom} from '../model/deadlines.js';
 import {periodOf, select} from '../model/select.js';
 import {Choice, count, rove} from '../parts.js';
 
 const FIELDS = Object.keys(KINDS).map(kind => [`${kind}_due_date`, `${kind}_due_date_status`]);
 const PERIODS = [30, 60, 90];
-const MONTHS = 12;
 /** The bars follow the list after this time, so that they delay no keystroke. */
 const PAUSE_MS = 150;
 
 const isDated = ({ranges}) => Boolean(ranges.due_from || ranges.due_to);
 const within = (question, days, from, to) => ({...question, within: days, ranges: {...question.ranges, due_from: from, due_to: to}});
-
-/** The months of a year from a day on: [{month, from, to}]. The first one begins on that day. */
-export function monthsFrom(today) {
-	const first = (+today.slice(0, 4)) * 12 + +today.slice(5, 7) - 1, textOf = at => `${Math.floor(at / 12)}-${String(at % 12 + 1).padStart(2, '0')}`;
-	return Array.from({length: MONTHS}, (_, at) => ({month: textOf(first + at), from: at ? `${textOf(first + at)}-01` : today, to: addDays(`${textOf(first + at + 1)}-01`, -1)}));
-}
 
 /** The numbers of deadlines by month that a question has without its period. `found` answers the question with it. */
 function countsOf(index, question, found, today) {

@@ -12,7 +12,9 @@
 //! | at a later slot | the next entry must exist |
 //! | at an earlier slot | confirms the end if the replica's last entry still exists |
 
-use super::{Held, LastEntry, Rule, applies};
+use std::cmp::Ordering;
+
+use super::{LastEntry, Rule, applies};
 use crate::replicate::entry::EntryHeader;
 use crate::replicate::frame::Hash;
 
@@ -39,8 +41,6 @@ impl Link {
 pub enum EndCheck {
     /// The log ends here.
     Confirmed,
-    /// Read this slot, and compare again.
-    Read(u64),
     /// The next slot has an entry by now.
     Continues,
     /// The log continues, and the next entry is missing.
@@ -75,26 +75,24 @@ pub fn is_shown_at_once(is_confirmed: bool) -> bool {
     is_confirmed || !applies(Rule::Confirmed)
 }
 
-/// Compares a position with a heartbeat. `held` is the content of the slot that was asked for.
-pub fn compare(position: &LastEntry, alive: &LastEntry, held: Option<Held>) -> EndCheck {
-    if alive.slot == position.slot {
-        return match alive.hash == position.hash {
-            true => EndCheck::Confirmed,
-            false => EndCheck::OtherNamed,
-        };
-    }
-    if alive.slot > position.slot {
-        return match held {
-            None => EndCheck::Read(position.slot + 1),
-            Some(Held::Nothing) => EndCheck::NextMissing,
+/// Compares a position with a heartbeat. `read` returns the hash of the entry in a slot.
+pub fn compare<E>(
+    position: &LastEntry,
+    alive: &LastEntry,
+    read: impl FnOnce(u64) -> Result<Option<Hash>, E>,
+) -> Result<EndCheck, E> {
+    Ok(match alive.slot.cmp(&position.slot) {
+        Ordering::Equal if alive.hash == position.hash => EndCheck::Confirmed,
+        Ordering::Equal => EndCheck::OtherNamed,
+        Ordering::Greater => match read(position.slot + 1)? {
+            None => EndCheck::NextMissing,
             Some(_) => EndCheck::Continues,
-        };
-    }
-    match held {
-        None => EndCheck::Read(position.slot),
-        Some(Held::Entry(hash)) if hash == position.hash => EndCheck::Confirmed,
-        Some(Held::Nothing) if alive.head.seq < position.head.seq => EndCheck::Behind,
-        Some(Held::Nothing) => EndCheck::Gone,
-        Some(_) => EndCheck::OtherHeld,
-    }
+        },
+        Ordering::Less => match read(position.slot)? {
+            Some(hash) if hash == position.hash => EndCheck::Confirmed,
+            Some(_) => EndCheck::OtherHeld,
+            None if alive.head.seq < position.head.seq => EndCheck::Behind,
+            None => EndCheck::Gone,
+        },
+    })
 }

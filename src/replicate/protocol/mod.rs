@@ -96,11 +96,9 @@ pub struct AtStart {
 pub enum Observation {
     /// The publisher starts.
     Start(AtStart),
-    /// The database, before the next entry is written.
-    Database {
-        /// Whether it contains the commit of the end.
-        holds_end: bool,
-        /// Whether it was restored over that commit since.
+    /// The database no longer contains the commit of the end.
+    EndIsGone {
+        /// Whether it was restored over that commit.
         is_restored: bool,
     },
     /// It is time to look for other publishers, and perhaps to write the heartbeat.
@@ -158,19 +156,15 @@ pub enum Action {
     WriteState,
     /// Write a whole state after all slots that are known, the greatest of which may be this one.
     StartOver(u64),
-    /// Delete the entry that this publisher created, unless its slot holds another one. Then end: fenced.
+    /// Delete the entry that this publisher created, unless its slot holds another one. Then end: fenced by the next one.
     TakeBack(LastEntry),
-    /// End.
-    End(Refusal),
 }
 
 /// Why a publisher must not continue the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// The entry that was found is another publisher's.
-    Fenced,
-    /// Another publisher has written a state of this slot.
-    Overtaken(u64),
+    /// Another publisher has continued to this slot.
+    Fenced(u64),
     /// The log ends before slot `known`, or is empty.
     Behind {
         /// The last slot that was published.
@@ -210,77 +204,45 @@ pub struct Knowledge {
     question: Question,
 }
 
-/// The facts that decide whose the log is.
-enum Evidence<'a> {
-    Start(&'a AtStart, &'a FoundEntry),
-    Next(&'a FoundEntry),
-    /// The hash of the entry in the slot of this one.
-    Held(LastEntry, Hash),
-    /// The states from the slot of this entry on.
-    States(LastEntry, &'a [(u64, Option<Hash>)]),
-}
-
 impl Knowledge {
     /// Takes an observation; returns the next action.
-    pub fn step(&mut self, observed: Observation) -> Action {
+    ///
+    /// # Errors
+    /// If this publisher must end, because the log is not its own.
+    pub fn step(&mut self, observed: Observation) -> Result<Action, Refusal> {
         let question = std::mem::take(&mut self.question);
-        match (question, observed) {
-            (_, Observation::Start(found)) => self.start(&found),
-            (
-                _,
-                Observation::Database {
-                    holds_end: true, ..
-                },
-            ) => Action::Continue,
-            (
-                _,
-                Observation::Database {
-                    is_restored: true, ..
-                },
-            ) => Action::WriteState,
-            (_, Observation::Database { .. }) => Action::End(Refusal::Diverged { is_own: true }),
-            (_, Observation::Due { is_heartbeat }) => self.look(is_heartbeat),
-            (Question::Next { is_heartbeat: true }, Observation::NextIsFree) => {
-                self.find(Question::End, self.slot())
+        Ok(match (question, observed) {
+            (_, Observation::Start(found)) => self.start(&found)?,
+            (_, Observation::EndIsGone { is_restored: true }) => Action::WriteState,
+            (_, Observation::EndIsGone { .. }) => return Err(Refusal::Diverged { is_own: true }),
+            (_, Observation::Due { is_heartbeat }) if applies(Rule::NextSlot) => {
+                self.ask(Question::Next { is_heartbeat })
             }
-            (_, Observation::Next(found)) => match self.refusal(&Evidence::Next(&found)) {
-                None => self.verify(found.entry),
-                Some(refusal) => match self.end.filter(|end| self.is_in_gap(*end, found.parent)) {
-                    Some(end) => Action::TakeBack(end),
-                    None => Action::End(refusal),
-                },
-            },
+            (_, Observation::Due { .. })
+            | (Question::Next { is_heartbeat: true }, Observation::NextIsFree) => {
+                self.ask(Question::End)
+            }
+            (_, Observation::Next(found)) => self.meet(&found)?,
             (_, Observation::Created(entry)) => {
                 self.has_created = true;
                 self.verify(entry)
             }
             (_, Observation::Heartbeat(slot)) if slot > self.slot() && applies(Rule::Announced) => {
-                Action::End(Refusal::Overtaken(slot))
+                return Err(Refusal::Fenced(slot));
             }
-            (Question::End, Observation::Held(held)) => {
-                let end = self.end.unwrap_or_default();
-                self.compare(end, held, Action::WriteHeartbeat { is_end_lost: false })
-                    .unwrap_or(Action::WriteHeartbeat { is_end_lost: true })
-            }
-            (Question::Previous(entry), Observation::Held(held)) => {
-                let end = self.end.unwrap_or_default();
-                let accept = Action::Accept {
-                    is_previous_lost: false,
-                };
-                match self.compare(end, held, accept) {
-                    None => self.read_states(entry),
-                    Some(action) if action == accept => self.accept(entry, false),
-                    Some(action) => action,
-                }
-            }
+            (Question::End, Observation::Held(held)) => Action::WriteHeartbeat {
+                is_end_lost: !self.check_end(held)?,
+            },
+            (Question::Previous(entry), Observation::Held(held)) => match self.check_end(held)? {
+                true => self.accept(entry, false),
+                false => self.ask(Question::IsSlotDeleted(entry)),
+            },
             (Question::IsSlotDeleted(entry), Observation::States(states)) => {
-                match self.refusal(&Evidence::States(entry, &states)) {
-                    None => self.accept(entry, self.continues(entry)),
-                    Some(refusal) => Action::End(refusal),
-                }
+                check_states(entry, &states)?;
+                self.accept(entry, self.continues(entry))
             }
             _ => Action::Continue,
-        }
+        })
     }
 
     /// Returns what a run that has created no entry knows after this end.
@@ -296,7 +258,7 @@ impl Knowledge {
         self.end.map_or(0, |end| end.slot)
     }
 
-    fn start(&mut self, found: &AtStart) -> Action {
+    fn start(&mut self, found: &AtStart) -> Result<Action, Refusal> {
         let noted = found
             .note
             .filter(|note| !note.is_fenced && applies(Rule::NoteSlot))
@@ -307,35 +269,59 @@ impl Knowledge {
             0
         };
         let known = noted.max(announced);
+        self.end = found.end.map(|end| end.entry);
         match &found.end {
             Some(end) if end.entry.slot >= known => {
-                self.end = Some(end.entry);
-                match self.refusal(&Evidence::Start(found, end)) {
-                    Some(refusal) => Action::End(refusal),
-                    None if end.is_contained && !found.start_over => Action::Continue,
-                    None => Action::WriteState,
+                if found.start_over {
+                    return Ok(Action::WriteState);
                 }
+                if end.is_contained {
+                    return Ok(Action::Continue);
+                }
+                check_other_end(found.note, end).map(|()| Action::WriteState)
             }
-            _ if found.start_over => Action::StartOver(known),
-            None if known == 0 => Action::WriteState,
-            _ => Action::End(Refusal::Behind {
+            _ if found.start_over => Ok(Action::StartOver(known)),
+            None if known == 0 => Ok(Action::WriteState),
+            _ => Err(Refusal::Behind {
                 known,
                 is_announced: known == announced,
             }),
         }
     }
 
-    fn look(&mut self, is_heartbeat: bool) -> Action {
-        if !applies(Rule::NextSlot) {
-            return self.find(Question::End, self.slot());
+    /// Asks a question; returns the request that answers it.
+    fn ask(&mut self, question: Question) -> Action {
+        self.question = question;
+        match question {
+            Question::None => Action::Continue,
+            Question::Next { .. } => Action::ReadNext(self.slot() + 1),
+            Question::End => Action::ReadHash(self.slot()),
+            Question::Previous(entry) => Action::ReadHash(entry.slot - 1),
+            Question::IsSlotDeleted(entry) => Action::ReadStates(entry.slot),
         }
-        self.question = Question::Next { is_heartbeat };
-        Action::ReadNext(self.slot() + 1)
     }
 
-    fn find(&mut self, question: Question, slot: u64) -> Action {
-        self.question = question;
-        Action::ReadHash(slot)
+    /// Decides whether the entry in the next slot is of an earlier run.
+    fn meet(&mut self, found: &FoundEntry) -> Result<Action, Refusal> {
+        let is_of_earlier_run = found.has_own_name || !applies(Rule::Name);
+        let is_first = !self.has_created || !applies(Rule::FirstEntry);
+        let is_contained = found.is_contained || !applies(Rule::NextContained);
+        if is_of_earlier_run && is_first && is_contained {
+            return Ok(self.verify(found.entry));
+        }
+        // The next entry follows another one than this run created in a gap, in the slot of one that was lost. With an
+        // entry in the gap, nobody would notice that, and replicas could not get past it.
+        let is_in_gap = |end: &LastEntry| found.parent != end.hash;
+        match self.end.filter(is_in_gap) {
+            Some(end)
+                if self.has_created
+                    && found.parent != Hash::default()
+                    && applies(Rule::TakeBack) =>
+            {
+                Ok(Action::TakeBack(end))
+            }
+            _ => Err(Refusal::Fenced(found.entry.slot)),
+        }
     }
 
     /// Checks an entry that was created or found in the next slot. A publisher that was suspended for weeks can find
@@ -345,29 +331,26 @@ impl Knowledge {
         if !applies(Rule::Previous) {
             return self.accept(entry, false);
         }
-        if entry.slot > 1 {
-            self.find(Question::Previous(entry), entry.slot - 1)
-        } else {
-            self.read_states(entry)
-        }
+        self.ask(match entry.slot {
+            1 => Question::IsSlotDeleted(entry),
+            _ => Question::Previous(entry),
+        })
     }
 
-    /// Returns `action` if the slot of an entry holds it, and the end of this publisher if it holds another one;
-    /// `None` if it holds nothing. The entry may have been lost, and its slot used by another publisher.
-    fn compare(&self, expected: LastEntry, held: Held, action: Action) -> Option<Action> {
+    /// Returns whether the slot of the end still holds something. Fails if that is another entry: the end may have been
+    /// lost, and its slot used by another publisher.
+    fn check_end(&self, held: Held) -> Result<bool, Refusal> {
+        let end = self.end.unwrap_or_default();
         match held {
-            Held::Nothing => None,
-            Held::Unreadable => Some(action),
-            Held::Entry(hash) => match self.refusal(&Evidence::Held(expected, hash)) {
-                None => Some(action),
-                Some(refusal) => Some(Action::End(refusal)),
-            },
+            Held::Nothing => Ok(false),
+            // After a start over, the entry before is unknown.
+            Held::Entry(hash)
+                if hash != end.hash && end.hash != Hash::default() && applies(Rule::Hash) =>
+            {
+                Err(Refusal::Fenced(end.slot))
+            }
+            Held::Entry(_) | Held::Unreadable => Ok(true),
         }
-    }
-
-    fn read_states(&mut self, entry: LastEntry) -> Action {
-        self.question = Question::IsSlotDeleted(entry);
-        Action::ReadStates(entry.slot)
     }
 
     /// Whether an entry is in the slot after the end, whose entry was known.
@@ -376,51 +359,28 @@ impl Knowledge {
             .is_some_and(|end| end.slot + 1 == entry.slot && end.hash != Hash::default())
     }
 
-    /// Whether this run created its last entry in a gap: the next entry follows another one of its slot, which was lost.
-    /// With an entry in the gap, nobody would notice that, and replicas could not get past it.
-    fn is_in_gap(&self, end: LastEntry, next_parent: Hash) -> bool {
-        let is_in_gap = next_parent != end.hash && next_parent != Hash::default();
-        self.has_created && is_in_gap && applies(Rule::TakeBack)
-    }
-
     fn accept(&mut self, entry: LastEntry, is_previous_lost: bool) -> Action {
         self.end = Some(entry);
         Action::Accept { is_previous_lost }
     }
+}
 
-    /// Returns why the log is not this publisher's; `None` if it is.
-    fn refusal(&self, evidence: &Evidence<'_>) -> Option<Refusal> {
-        match evidence {
-            Evidence::Start(at_start, _) if at_start.start_over => None,
-            Evidence::Start(_, end) if end.is_contained || !applies(Rule::Contained) => None,
-            Evidence::Start(at_start, end) => refusal_of_other_end(at_start.note, end),
-            Evidence::Next(found) => {
-                let is_of_earlier_run = found.has_own_name || !applies(Rule::Name);
-                let is_first = !self.has_created || !applies(Rule::FirstEntry);
-                let is_contained = found.is_contained || !applies(Rule::NextContained);
-                let is_own = is_of_earlier_run && is_first && is_contained;
-                (!is_own).then_some(Refusal::Fenced)
-            }
-            // After a start over, the entry before is unknown.
-            Evidence::Held(expected, hash) => {
-                let is_other = *hash != expected.hash && expected.hash != Hash::default();
-                (is_other && applies(Rule::Hash)).then_some(Refusal::Overtaken(expected.slot))
-            }
-            Evidence::States(entry, states) => states
-                .iter()
-                .filter(|(slot, _)| *slot >= entry.slot)
-                // A manifest of this slot that is listed and not found is lost, or behind a proxy that answers 404.
-                .find(|(slot, hash)| {
-                    *slot > entry.slot || hash.is_some_and(|hash| hash != entry.hash)
-                })
-                .map(|(slot, _)| Refusal::Overtaken(*slot)),
-        }
+/// Fails if another publisher has written a state of the slot of `entry`, or of a later one.
+fn check_states(entry: LastEntry, states: &[(u64, Option<Hash>)]) -> Result<(), Refusal> {
+    let is_other = |(slot, hash): &&(u64, Option<Hash>)| {
+        // A manifest of this slot that is listed and not found is lost, or behind a proxy that answers 404.
+        let is_of_other = *slot == entry.slot && hash.is_some_and(|hash| hash != entry.hash);
+        *slot > entry.slot || is_of_other
+    };
+    match states.iter().find(is_other) {
+        Some((slot, _)) => Err(Refusal::Fenced(*slot)),
+        None => Ok(()),
     }
 }
 
-/// Returns why a database that does not contain the end of the log must not continue it; `None` if it was restored
-/// over an end that it published.
-fn refusal_of_other_end(note: Option<Noted>, end: &FoundEntry) -> Option<Refusal> {
+/// Fails if a database that does not contain the end of the log must not continue it: unless it was restored over an
+/// end that it published.
+fn check_other_end(note: Option<Noted>, end: &FoundEntry) -> Result<(), Refusal> {
     let is_fenced = note.is_some_and(|note| note.is_fenced) && applies(Rule::NotedTakeover);
     let is_noted =
         note.is_some_and(|note| (note.slot, note.hash) == (end.entry.slot, end.entry.hash));
@@ -428,12 +388,14 @@ fn refusal_of_other_end(note: Option<Noted>, end: &FoundEntry) -> Option<Refusal
     // Commits after an own entry may have been lost by the restore, but an entry of a replica that was promoted can
     // have a lower seq than they, too.
     let may_replace = is_own || !applies(Rule::OwnRestore);
-    if (end.is_last_restored || may_replace && end.is_restored) && !is_fenced {
-        return None;
+    if (end.is_last_restored || may_replace && end.is_restored) && !is_fenced
+        || !applies(Rule::Contained)
+    {
+        Ok(())
+    } else if is_fenced || (note.is_some() && !is_own) {
+        // Another publisher wrote entries after the last one from here.
+        Err(Refusal::Fenced(end.entry.slot))
+    } else {
+        Err(Refusal::Diverged { is_own })
     }
-    // Another publisher wrote entries after the last one from here.
-    if is_fenced || (note.is_some() && !is_own) {
-        return Some(Refusal::Fenced);
-    }
-    Some(Refusal::Diverged { is_own })
 }

@@ -550,7 +550,10 @@ impl World {
         let machine = &mut self.machines[m];
         let Some(run) = &mut machine.run else { return };
         let is_start = matches!(observed, Observation::Start(_));
-        let action = run.known.step(observed);
+        let action = match run.known.step(observed) {
+            Ok(action) => action,
+            Err(refusal) => return self.end(m, refusal),
+        };
         run.request = match action {
             Action::Continue | Action::StartOver(_) => Request::None,
             Action::WriteState => {
@@ -561,10 +564,6 @@ impl World {
             Action::Accept { is_previous_lost } => {
                 run.is_state_due |= is_previous_lost;
                 Request::Note
-            }
-            Action::End(refusal) => {
-                self.end(m, refusal);
-                return;
             }
             action => Request::Ask(action),
         };
@@ -583,7 +582,7 @@ impl World {
         });
         let is_fenced = matches!(
             refusal,
-            Refusal::Fenced | Refusal::Overtaken(_) | Refusal::Diverged { is_own: false }
+            Refusal::Fenced(_) | Refusal::Diverged { is_own: false }
         );
         if is_fenced {
             machine.note = Some(Noted {
@@ -654,14 +653,8 @@ impl World {
                 .restored_over
                 .is_some_and(|over| over == end.head || over.seq > end.head.seq);
             let holds_end = machine.history.contains(&end.head);
-            if !run.is_starting {
-                self.observe(
-                    m,
-                    Observation::Database {
-                        holds_end,
-                        is_restored,
-                    },
-                );
+            if !run.is_starting && !holds_end {
+                self.observe(m, Observation::EndIsGone { is_restored });
             }
         }
         let Some(run) = self.machines[m].run else {
@@ -739,7 +732,7 @@ impl World {
                 {
                     self.log.remove(&own.slot);
                 }
-                self.end(m, Refusal::Fenced);
+                self.end(m, Refusal::Fenced(own.slot + 1));
             }
             Request::Ask(_) => {
                 self.machines[m].run = Some(Run {

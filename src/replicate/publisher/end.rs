@@ -9,7 +9,6 @@ use crate::model::Timestamp;
 use crate::replicate::entry::{EntryHeader, LogEntry};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
-use crate::replicate::protocol::LastEntry;
 use crate::replicate::replica::{LogReader, ReplicaError};
 use crate::replicate::state::Manifest;
 
@@ -49,12 +48,6 @@ pub struct NewestState {
     /// Whether the last entry is a whole state without a manifest, because its publisher was killed or failed in
     /// between. The next entry must be a state: after commits, replicas could not get past the one without a manifest.
     pub is_unfinished: bool,
-}
-
-impl FoundLog {
-    pub fn end(&self) -> LastEntry {
-        LastEntry::of(&self.header, self.hash)
-    }
 }
 
 /// Reads the end of the log; `None` if there is no log. Passes over manifests that are damaged.
@@ -110,8 +103,7 @@ fn read_after(
     manifest: Option<Manifest>,
 ) -> Result<Option<FoundLog>, ReplicaError> {
     let state_slot = manifest.as_ref().map(|manifest| manifest.slot);
-    let entries =
-        retry.read(|| log.entries_after(state_slot.map(|slot| slot.saturating_sub(1))))?;
+    let entries = retry.read(|| log.entries_after(state_slot.unwrap_or(1).saturating_sub(1)))?;
     let first = entries.first().map(|(slot, _)| *slot);
     let Some(mut slot) = state_slot.or(first) else {
         return Ok(None);

@@ -5,90 +5,67 @@
 //! names this database and a commit of this very file. A server watches it too (`serve/watching/fence_watch.rs`). After
 //! another publisher took over, this machine no longer learns of revocations.
 
-use std::time::Instant;
-
+use super::lock::{is_same_publisher, user_part};
 use super::publish_error::{PublishError, Result};
 use super::{ONCE_TIMEOUT, Publisher};
 use crate::model::{Printable, now};
-use crate::replicate::entry::{self, EntryHeader};
+use crate::replicate::entry::{self, EntryHeader, LogEntry};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
 use crate::replicate::protocol::{Action, FoundEntry, Held, LastEntry, Observation, Refusal};
-use crate::replicate::publisher::lock::{is_same_publisher, user_part};
 use crate::replicate::replica::ReplicaError;
 use crate::store::StoreError;
 use crate::store::replication::{OriginView, PublishedNote, SCHEMA};
 
 impl Publisher {
-    /// Checks an entry found in the slot of our next one. It is ours if an earlier publisher of this file sent it just
-    /// before it died. Any other entry fences this publisher. So does a later one under our name: it is of a copy of
-    /// the whole folder, because a late entry can only arrive before this run's first entry.
-    pub(super) fn check_next_entry(&mut self, slot: u64, bytes: &[u8]) -> Result<()> {
-        let name = layout::log(slot);
-        let is_readable = |bytes| entry::decode(bytes).is_ok_and(|found| found.header.slot == slot);
-        let again;
-        let bytes = if is_readable(bytes) {
-            bytes
-        } else {
-            // The response may have been changed on its way. A free slot is published to in the next round.
-            let Some(found) = self.retry.run(|| self.log.bucket().get(&name))? else {
-                return Ok(());
-            };
-            again = found.bytes;
-            &again
-        };
-        let found = match entry::decode(bytes) {
-            Ok(found) if found.header.slot == slot => found,
-            Ok(found) => {
-                return Err(ReplicaError::object(
-                    name,
-                    format!("it is of slot {}", found.header.slot),
-                )
-                .into());
-            }
-            Err(_) if entry::is_of_other_format(bytes) => {
+    /// Reads the entry in the slot of our next one, and continues after it if it is ours: if an earlier publisher of this
+    /// file sent it just before it died. Any other entry fences this publisher. So does a later one under our name: it is
+    /// of a copy of the whole folder, because a late entry can only arrive before this run's first entry. Returns false
+    /// if the slot is free.
+    pub(super) fn take_next_entry(&mut self, slot: u64) -> Result<bool> {
+        let found = match self.retry.read(|| self.log.entry(slot)) {
+            Err(ReplicaError::Object { name, .. }) if self.is_of_other_version(&name)? => {
                 return Err(
                     self.fenced(format!("another version of medfeed published slot {slot}"))
                 );
             }
-            Err(error) => return Err(ReplicaError::object(name, error).into()),
+            found => found?,
         };
-        let header = found.header;
+        let Some(LogEntry { header, hash, .. }) = found else {
+            return Ok(false);
+        };
         if header.id != self.id {
-            return Err(self.fenced_by(&header));
+            return Err(self.refused(Refusal::Fenced(slot))?);
         }
         self.reader.refresh()?;
-        let next = self.compare(&self.reader.origin()?, &header, found.hash)?;
-        match self.observe(Observation::Next(next))? {
-            Action::TakeBack(own) => {
-                self.take_back(own);
-                Err(self.fenced_by(&header))
-            }
-            Action::End(_) => Err(self.fenced_by(&header)),
-            _ => {
-                tracing::info!(
-                    "slot {slot} was published by an earlier run of this publisher; continuing after it"
-                );
-                // The parts of a state are unknown here, and replicas of this format read no entry of another. So
-                // another state follows, before any commits.
-                self.state.is_unfinished |= header.is_state() || header.schema != SCHEMA;
-                self.note_accepted(&header);
-                Ok(())
-            }
-        }
+        let next = self.compare(&self.reader.origin()?, &header, hash)?;
+        self.observe(Observation::Next(next))?;
+        tracing::info!(
+            "slot {slot} was published by an earlier run of this publisher; continuing after it"
+        );
+        // The parts of a state are unknown here, and replicas of this format read no entry of another. So another state
+        // follows, before any commits.
+        self.state.is_unfinished |= header.is_state() || header.schema != SCHEMA;
+        self.note_accepted(&header);
+        Ok(true)
+    }
+
+    fn is_of_other_version(&mut self, name: &str) -> Result<bool> {
+        let found = self.retry.run(|| self.log.bucket().get(name))?;
+        Ok(found.is_some_and(|found| entry::is_of_other_format(&found.bytes)))
     }
 
     /// Deletes an entry from here that is in a gap of another publisher's log. That publisher then finds the gap, and
     /// writes a whole state.
     fn take_back(&self, own: LastEntry) {
         let name = layout::log(own.slot);
-        let mut retry = self.retry.for_thread();
-        retry.until = Some(Instant::now() + ONCE_TIMEOUT);
-        retry.retries_refusals = false;
-        let taken_back = retry.read(|| match self.log.entry(own.slot)? {
-            Some(found) if found.hash == own.hash => Ok(self.log.bucket().delete(&name)?),
-            _ => Ok(()),
-        });
+        let taken_back =
+            self.retry
+                .within(ONCE_TIMEOUT)
+                .read(|| match self.log.entry(own.slot)? {
+                    Some(found) if found.hash == own.hash => Ok(self.log.bucket().delete(&name)?),
+                    _ => Ok(()),
+                });
         if let Err(error) = taken_back {
             tracing::error!(
                 "`{name}` was published from here into a gap of another publisher's log, and cannot be deleted: {error}. \
@@ -108,7 +85,7 @@ impl Publisher {
         Ok(FoundEntry {
             entry,
             parent: header.parent,
-            is_contained: view.holds(header.seq, header.lineage)?,
+            is_contained: view.holds(entry.head)?,
             has_own_name: is_same_publisher(&header.who, &self.who),
             is_last_restored: view.restored_over()? == Some(entry.head),
             is_restored: view.is_restored_over(entry.head)?,
@@ -119,21 +96,19 @@ impl Publisher {
     /// no request.
     ///
     /// # Errors
-    /// Those of requests, and [`PublishError::Fenced`] if a later state exists.
+    /// Those of requests, and the error of a refusal.
     pub(super) fn observe(&mut self, observed: Observation) -> Result<Action> {
-        let mut action = self.known.step(observed);
+        let mut observed = observed;
         loop {
-            let observed = match action {
-                Action::ReadNext(slot) => {
-                    let name = layout::log(slot);
-                    match self.retry.run(|| self.log.bucket().get(&name))? {
-                        None => Observation::NextIsFree,
-                        Some(next) => {
-                            self.check_next_entry(slot, &next.bytes)?;
-                            return Ok(Action::Continue);
-                        }
-                    }
-                }
+            let action = match self.known.step(observed) {
+                Ok(action) => action,
+                Err(refusal) => return Err(self.refused(refusal)?),
+            };
+            observed = match action {
+                Action::ReadNext(slot) => match self.take_next_entry(slot)? {
+                    true => return Ok(Action::Continue),
+                    false => Observation::NextIsFree,
+                },
                 Action::ReadHash(slot) => {
                     Observation::Held(match self.retry.read(|| self.log.entry(slot)) {
                         Ok(None) => Held::Nothing,
@@ -143,10 +118,12 @@ impl Publisher {
                     })
                 }
                 Action::ReadStates(slot) => Observation::States(self.read_states(slot)?),
-                Action::End(Refusal::Overtaken(slot)) => return Err(self.overtaken(slot)),
+                Action::TakeBack(own) => {
+                    self.take_back(own);
+                    return Err(self.refused(Refusal::Fenced(own.slot + 1))?);
+                }
                 done => return Ok(done),
             };
-            action = self.known.step(observed);
         }
     }
 
@@ -167,13 +144,39 @@ impl Publisher {
         Ok(states)
     }
 
-    /// Fences this publisher because of another publisher's state; returns the error.
-    fn overtaken(&mut self, slot: u64) -> PublishError {
-        let by = match self.retry.read(|| self.log.entry(slot)) {
-            Ok(Some(entry)) => describe_takeover(&entry.header),
-            _ => format!("another publisher had continued to slot {slot}"),
-        };
-        self.fenced(by)
+    /// Returns the error of a refusal.
+    fn refused(&mut self, refusal: Refusal) -> Result<PublishError> {
+        let path = self.path.clone();
+        let url = self.log.url();
+        let slot = self.known.end.unwrap_or_default().slot;
+        Ok(match refusal {
+            Refusal::Fenced(slot) => {
+                let by = match self.retry.read(|| self.log.entry(slot)) {
+                    Ok(Some(entry)) => describe_takeover(&entry.header),
+                    _ => format!("another publisher had continued to slot {slot}"),
+                };
+                self.fenced(by)
+            }
+            Refusal::Diverged { is_own } => self.diverged(slot, is_own)?,
+            Refusal::Behind { known, .. } if slot == 0 => PublishError::Emptied {
+                path,
+                url,
+                slot: known,
+            },
+            Refusal::Behind {
+                known,
+                is_announced,
+            } => PublishError::WentBack {
+                path,
+                url,
+                slot,
+                known,
+                by: match is_announced {
+                    true => "the heartbeat there",
+                    false => "the note next to it",
+                },
+            },
+        })
     }
 
     /// Notes an entry that became the end of the log. The note of a state is written after its manifest.
@@ -189,11 +192,6 @@ impl Publisher {
         self.status.update(|progress| progress.log_end = log_end);
     }
 
-    /// Fences this publisher because of another publisher's entry; returns the error.
-    pub(super) fn fenced_by(&mut self, header: &EntryHeader) -> PublishError {
-        self.fenced(describe_takeover(header))
-    }
-
     /// Fences this publisher; returns the error.
     pub(super) fn fenced(&mut self, by: String) -> PublishError {
         self.note_takeover(&by);
@@ -204,7 +202,7 @@ impl Publisher {
             .unwrap_or_default();
         PublishError::Fenced {
             path: self.path.clone(),
-            url: self.log.bucket().url().to_string(),
+            url: self.log.url(),
             by,
             alone,
         }
@@ -215,8 +213,7 @@ impl Publisher {
         self.status
             .update(|progress| progress.fenced = Some(by.to_owned()));
         let own = PublishedNote::read(&self.path).ok().flatten();
-        let own = own
-            .filter(|note| note.id == self.id && note.url == self.log.bucket().url().to_string());
+        let own = own.filter(|note| note.id == self.id && note.url == self.log.url());
         let own = own.unwrap_or_else(|| self.current_note());
         // Keep the last entry from here, and the time when the other publisher was first noticed.
         let fenced_at = own.fenced_at.or(Some(now()));
@@ -237,7 +234,7 @@ impl Publisher {
             .into_iter()
             .chain(note.map(|note| note.head()));
         for head in ends {
-            if view.holds(head.seq, head.lineage)? {
+            if view.holds(head)? {
                 return view.describe_commits_after(head.seq);
             }
         }
@@ -252,13 +249,7 @@ impl Publisher {
 
     fn current_note(&self) -> PublishedNote {
         let end = self.known.end.unwrap_or_default();
-        PublishedNote::new(
-            self.log.bucket().url().to_string(),
-            self.id,
-            end.slot,
-            end.hash,
-            end.head,
-        )
+        PublishedNote::new(self.log.url(), self.id, end.slot, end.hash, end.head)
     }
 
     fn write_note(&mut self, note: &PublishedNote) {
@@ -273,37 +264,26 @@ impl Publisher {
         }
     }
 
-    /// Returns the error of a file that was replaced while this publisher ran, and lacks the end of the log.
-    pub(super) fn diverged_from(
-        &mut self,
-        view: &OriginView,
-        end: LastEntry,
-    ) -> Result<PublishError> {
-        let missing = ReplicaError::Missing {
-            slot: end.slot,
-            later: end.slot,
-        };
-        let last = self
+    /// Returns the error of a database that does not contain the entry in a slot, which is the end of the log.
+    fn diverged(&mut self, slot: u64, is_own: bool) -> Result<PublishError> {
+        let missing = ReplicaError::Missing { slot, later: slot };
+        let end = self
             .retry
-            .read(|| self.log.entry(end.slot))?
-            .ok_or(missing)?;
-        self.diverged(view, &last.header, true)
-    }
-
-    pub(super) fn diverged(
-        &self,
-        view: &OriginView,
-        end: &EntryHeader,
-        is_own: bool,
-    ) -> Result<PublishError> {
-        let own = view.head()?;
+            .read(|| self.log.entry(slot))?
+            .ok_or(missing)?
+            .header;
+        if !is_own {
+            // A copy that never published: another publisher continued, or this copy is old.
+            self.note_takeover(&describe_takeover(&end));
+        }
+        let own = self.reader.origin()?.head()?;
         let text = format!(
             "{} does not contain the last entry of {}: slot {} there, published by {}{} at {}, is the commit of seq {}; \
              the last commit here is seq {} of {}, and its history lacks that commit. Publish the database that contains \
              it; or, to drop commits that only the log has, add --start-over once",
             self.path.display(),
             self.log.bucket().url(),
-            end.slot,
+            slot,
             Printable(user_part(&end.who)),
             if is_own { " from this very file" } else { "" },
             end.at,
@@ -311,15 +291,11 @@ impl Publisher {
             own.seq,
             own.time,
         );
-        Ok(PublishError::Diverged {
-            slot: end.slot,
-            is_own,
-            text,
-        })
+        Ok(PublishError::Diverged { slot, is_own, text })
     }
 }
 
-pub fn describe_takeover(header: &EntryHeader) -> String {
+fn describe_takeover(header: &EntryHeader) -> String {
     format!(
         "{} published slot {} at {}",
         user_part(&header.who),

@@ -12,9 +12,9 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
+use super::publish_error::{PublishError, Result};
 use crate::model::now;
 use crate::replicate::layout;
-use crate::replicate::publisher::publish_error::{PublishError, Result};
 use crate::store::file::metadata::{copy_access, resolve};
 use crate::store::file::notes::with_ending;
 
@@ -41,27 +41,22 @@ impl PublisherLock {
         // A symbolic link or a named pipe of this name is an error.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let flags = i32::try_from(flags.bits()).unwrap_or_default();
-        let mut options = OpenOptions::new();
-        let options = options
+        let mut file = OpenOptions::new()
             .read(true)
             .write(true)
+            .create(true)
+            .truncate(false)
             .mode(0o600)
-            .custom_flags(flags);
-        let mut file = match options.create_new(true).open(&path) {
-            Ok(file) => {
-                // Users who can write to the database must be able to take the lock, also after a command by root.
-                match copy_access(&file, &resolved) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                        return Err(failed(error));
-                    }
-                    _ => file,
-                }
+            .custom_flags(flags)
+            .open(&path)
+            .map_err(failed)?;
+        // Users who can write to the database must be able to take the lock, also after a command by root.
+        if file.metadata().map_err(failed)?.len() == 0 {
+            match copy_access(&file, &resolved) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+                _ => {}
             }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                options.create_new(false).open(&path).map_err(failed)?
-            }
-            Err(error) => return Err(failed(error)),
-        };
+        }
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {

@@ -79,7 +79,7 @@ impl PublicationStatus {
                 &reader,
                 found
                     .as_ref()
-                    .map(|found| (found.header.id, found.end().head)),
+                    .map(|found| (found.header.id, found.header.head())),
             )?),
             Err(StoreError::NotFound { .. }) => None,
             Err(error) => return Err(error.into()),
@@ -122,7 +122,7 @@ pub fn waiting(reader: &Reader, end: Option<(DatabaseId, Head)>) -> Result<Waiti
     if view.id()? != Some(id) {
         return Ok(Waiting::Elsewhere);
     }
-    if !view.holds(head.seq, head.lineage)? {
+    if !view.holds(head)? {
         return Ok(if view.is_restored_over(head)? {
             Waiting::State
         } else {

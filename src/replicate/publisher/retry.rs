@@ -15,14 +15,6 @@ const BACKOFF: Backoff = Backoff {
     longest: Duration::from_secs(3),
 };
 
-#[derive(Debug, PartialEq, Eq)]
-pub enum CreateOutcome {
-    /// The object holds our bytes.
-    Ours,
-    /// The name is taken; these are the bytes of the object.
-    Others(Vec<u8>),
-}
-
 /// The retry policy for bucket requests. Each thread has its own.
 #[derive(Debug)]
 pub struct Retry {
@@ -35,6 +27,7 @@ pub struct Retry {
 }
 
 impl Retry {
+    /// Returns a policy that retries temporary errors. `status` shows its failures.
     pub fn new(until: Option<Instant>, status: &Arc<PublisherStatus>) -> Retry {
         Retry {
             until,
@@ -43,6 +36,12 @@ impl Retry {
         }
     }
 
+    /// Returns a policy that ends after `time`.
+    pub fn within(&self, time: Duration) -> Retry {
+        Retry::new(Some(Instant::now() + time), self.failures.status())
+    }
+
+    /// Returns the same policy for another thread.
     pub fn for_thread(&self) -> Retry {
         Retry {
             retries_refusals: self.retries_refusals,
@@ -64,6 +63,17 @@ impl Retry {
         };
         match once()? {
             Err(ReplicaError::Object { .. }) => once()?,
+            found => found,
+        }
+    }
+
+    /// Reads an object of the log; `None` also if it cannot be decoded.
+    pub fn read_valid<T>(
+        &mut self,
+        read: impl FnMut() -> Result<Option<T>, ReplicaError>,
+    ) -> Result<Option<T>, ReplicaError> {
+        match self.read(read) {
+            Err(ReplicaError::Object { .. }) => Ok(None),
             found => found,
         }
     }
@@ -104,20 +114,19 @@ impl Retry {
         }
     }
 
-    /// Creates an object. A lost response is no problem: the bytes in the bucket decide whose object it is.
+    /// Creates an object. Returns whether it holds these bytes: a lost response is no problem.
     pub fn create(
         &mut self,
         bucket: &Bucket,
         name: &str,
         bytes: &[u8],
-    ) -> Result<CreateOutcome, BucketError> {
+    ) -> Result<bool, BucketError> {
         self.run(|| {
             if bucket.create(name, bytes)? == Created::New {
-                return Ok(CreateOutcome::Ours);
+                return Ok(true);
             }
             match bucket.get(name)? {
-                Some(found) if found.bytes == bytes => Ok(CreateOutcome::Ours),
-                Some(found) => Ok(CreateOutcome::Others(found.bytes)),
+                Some(found) => Ok(found.bytes == bytes),
                 // Some stores also refuse while another request for the name is in progress.
                 None => Err(BucketError::Unreachable(format!(
                     "{} refuses to create `{name}`, though the name is free",

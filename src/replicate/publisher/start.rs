@@ -24,24 +24,21 @@ use std::thread::sleep;
 use std::time::Instant;
 
 use super::end::{FoundLog, NewestState, read_end};
-use super::fence::describe_takeover;
-use super::heartbeat_times::HeartbeatTimes;
 use super::lock::PublisherLock;
+use super::lock::publisher_name;
 use super::progress::{FailureReporter, PublisherStatus};
 use super::publish_error::{PublishError, Result};
 use super::retry::Retry;
+use super::watch::HeartbeatTimes;
 use super::{ONCE_TIMEOUT, POLL_EVERY, PublishSettings, Publisher};
 use crate::bucket::Bucket;
 use crate::model::{DatabaseId, Head};
 use crate::replicate::entry::EntryHeader;
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
-use crate::replicate::protocol::{
-    Action, AtStart, Knowledge, LastEntry, Noted, Observation, Refusal,
-};
-use crate::replicate::publisher::lock::publisher_name;
+use crate::replicate::protocol::{Action, AtStart, Knowledge, LastEntry, Noted, Observation};
 use crate::replicate::replica::{LogReader, ReplicaError};
-use crate::store::replication::{OriginView, PublishedNote, SCHEMA};
+use crate::store::replication::{PublishedNote, SCHEMA};
 use crate::store::{Reader, StoreError, Writer};
 
 /// The id of a database that was never published.
@@ -62,54 +59,18 @@ impl Publisher {
         let reader = Reader::open(path)?;
         reader.refuse_replica()?;
         let lock = PublisherLock::take(path)?;
-        let mut retry = Retry::new(
-            settings.once.then(|| Instant::now() + ONCE_TIMEOUT),
-            &status,
-        );
-        let start_over = settings.start_over;
-        let note = PublishedNote::read(path)?;
-        let own = reader.origin()?.id()?;
-        let url = bucket.url().to_string();
-        // If the folder of a database that was published is missing, then its disk is not mounted.
-        if start_over
-            || note
-                .as_ref()
-                .is_none_or(|note| note.url != url || Some(note.id) != own)
-        {
-            retry.run(|| bucket.prepare())?;
-        }
-        // Read before the log, so that it cannot name an entry that is created after the log is read.
-        let log = LogReader::new(Arc::clone(&bucket));
-        let alive = match retry.read(|| log.heartbeat()) {
-            Err(ReplicaError::Object { .. }) => None,
-            found => found?,
-        };
-        let found = match read_end(&log, &mut retry) {
-            // `--start-over` drops the entries before a gap, and an end that cannot be used. With a wrong seal key, no
-            // object can be read.
-            Err(error @ (ReplicaError::Missing { .. } | ReplicaError::Object { .. }))
-                if start_over =>
-            {
-                retry.read(|| log.check_database(own.unwrap_or(NO_ID)))?;
-                tracing::warn!("{error}");
-                None
-            }
-            found => found?,
-        };
-        if let Some(found) = &found {
-            check_id(&bucket, found, own)?;
-        }
+        let until = settings.once.then(|| Instant::now() + ONCE_TIMEOUT);
         let mut publisher = Publisher {
             path: path.to_owned(),
             who: publisher_name(&lock.name),
-            log,
+            log: LogReader::new(bucket),
+            // Known once the database is marked.
+            id: reader.origin()?.id()?.unwrap_or(NO_ID),
             settings,
             reader,
-            retry,
+            retry: Retry::new(until, &status),
             local: FailureReporter::new(&status),
             status,
-            // Known once the database is marked.
-            id: own.unwrap_or(NO_ID),
             known: Knowledge::default(),
             state: NewestState::default(),
             entry_at: None,
@@ -118,31 +79,30 @@ impl Publisher {
             heartbeat: HeartbeatTimes::default(),
             _lock: lock,
         };
-        publisher.continue_after(found, note, alive)?;
+        publisher.continue_log()?;
         publisher.retry.retries_refusals = !publisher.settings.once;
         Ok(publisher)
     }
 
     /// Makes the end of the log the position of this publisher, if this database may continue there.
-    fn continue_after(
-        &mut self,
-        found: Option<FoundLog>,
-        note: Option<PublishedNote>,
-        alive: Option<Heartbeat>,
-    ) -> Result<()> {
+    fn continue_log(&mut self) -> Result<()> {
         let url = self.log.url();
+        let note = PublishedNote::read(&self.path)?;
         self.warn_of_other_note(note.as_ref(), &url);
         let note = note.filter(|note| note.url == url && note.id == self.id);
+        // If the folder of a database that was published is missing, then its disk is not mounted.
+        if self.settings.start_over || note.is_none() {
+            self.retry.run(|| self.log.bucket().prepare())?;
+        }
+        // Read before the log, so that it cannot name an entry that is created after the log is read.
+        let alive = self.retry.read_valid(|| self.log.heartbeat())?;
         let alive = alive.filter(|alive| alive.id == self.id);
-        let view = self.reader.origin()?;
-        let action = self.ask_to_start(&view, found.as_ref(), note.as_ref(), alive.as_ref())?;
-        let found = match action {
-            Action::StartOver(known) => {
-                self.end_over(known, note.as_ref(), alive.as_ref())?;
-                None
-            }
-            _ => found,
-        };
+        let mut found = self.find_end()?;
+        let action = self.ask_to_start(found.as_ref(), note.as_ref(), alive.as_ref())?;
+        if let Action::StartOver(known) = action {
+            self.end_over(known, note.as_ref(), alive.as_ref())?;
+            found = None;
+        }
         let times = [
             alive.map(|alive| alive.at),
             found.as_ref().map(|found| found.header.at),
@@ -150,7 +110,6 @@ impl Publisher {
         for at in times.into_iter().flatten() {
             self.heartbeat.observe(at);
         }
-        drop(view);
         // The last check, because it takes the most requests.
         let random = layout::new_random().map_err(StoreError::from)?;
         self.retry
@@ -158,15 +117,40 @@ impl Publisher {
         self.mark_published()?;
         self.skip_abandoned_seqs()?;
         self.log_start(&url);
-        let Some(FoundLog { header, state, .. }) = found else {
-            return self.replace_by_state();
+        match found {
+            Some(FoundLog { header, state, .. }) if action == Action::Continue => {
+                self.state = state;
+                self.continue_after(&header);
+                Ok(())
+            }
+            _ => self.replace_by_state(),
+        }
+    }
+
+    /// Reads the end of the log; `None` if there is none, or `--start-over` drops it.
+    fn find_end(&mut self) -> Result<Option<FoundLog>> {
+        let found = match read_end(&self.log, &mut self.retry) {
+            // `--start-over` drops the entries before a gap, and an end that cannot be used. With a wrong seal key, no
+            // object can be read.
+            Err(error @ (ReplicaError::Missing { .. } | ReplicaError::Object { .. }))
+                if self.settings.start_over =>
+            {
+                self.retry.read(|| self.log.check_database(self.id))?;
+                tracing::warn!("{error}");
+                None
+            }
+            found => found?,
         };
-        self.state = state;
-        if action == Action::Continue {
-            self.continue_log(&header);
-            Ok(())
-        } else {
-            self.replace_by_state()
+        match found.as_ref().map(|found| found.header.id) {
+            Some(other) if other != self.id => Err(PublishError::OtherDatabase {
+                url: self.log.url(),
+                found: other,
+                own: match self.id {
+                    NO_ID => "was never published".to_owned(),
+                    id => format!("is {id}"),
+                },
+            }),
+            _ => Ok(found),
         }
     }
 
@@ -203,7 +187,7 @@ impl Publisher {
     }
 
     /// Continues after the last entry, whose header is `end`.
-    fn continue_log(&mut self, end: &EntryHeader) {
+    fn continue_after(&mut self, end: &EntryHeader) {
         self.note_end();
         // After an upgrade, replicas of this version start from a state of its format.
         self.state.is_unfinished |= end.schema != SCHEMA;
@@ -225,15 +209,16 @@ impl Publisher {
     /// Asks the protocol whether and how this database continues the log.
     fn ask_to_start(
         &mut self,
-        view: &OriginView,
         found: Option<&FoundLog>,
         note: Option<&PublishedNote>,
         alive: Option<&Heartbeat>,
     ) -> Result<Action> {
+        let view = self.reader.origin()?;
         let end = found
-            .map(|found| self.compare(view, &found.header, found.hash))
+            .map(|found| self.compare(&view, &found.header, found.hash))
             .transpose()?;
-        let action = self.known.step(Observation::Start(AtStart {
+        let start_over = self.settings.start_over;
+        let action = self.observe(Observation::Start(AtStart {
             end,
             note: note.map(|note| Noted {
                 slot: note.slot,
@@ -241,67 +226,19 @@ impl Publisher {
                 is_fenced: note.fenced.is_some(),
             }),
             announced: alive.map_or(0, |alive| alive.slot),
-            start_over: self.settings.start_over,
-        }));
-        match (action, found) {
-            (Action::End(refusal), found) => Err(self.refused(refusal, view, found)?),
-            (Action::WriteState, Some(found))
-                if self.settings.start_over && end.is_some_and(|end| !end.is_contained) =>
-            {
-                tracing::warn!(
-                    "starting over: a whole state of {} follows slot {}, which it does not contain; commits that only \
-                     the log has are dropped",
-                    self.path.display(),
-                    found.header.slot
-                );
-                Ok(action)
-            }
-            _ => Ok(action),
+            start_over,
+        }))?;
+        if let Some(end) = end.filter(|end| start_over && !end.is_contained)
+            && action == Action::WriteState
+        {
+            tracing::warn!(
+                "starting over: a whole state of {} follows slot {}, which it does not contain; commits that only \
+                 the log has are dropped",
+                self.path.display(),
+                end.entry.slot
+            );
         }
-    }
-
-    /// Returns the error for a refused start.
-    fn refused(
-        &mut self,
-        refusal: Refusal,
-        view: &OriginView,
-        found: Option<&FoundLog>,
-    ) -> Result<PublishError> {
-        let path = self.path.clone();
-        let url = self.log.bucket().url().to_string();
-        Ok(match (refusal, found.map(|found| &found.header)) {
-            (Refusal::Behind { known, .. }, None) => PublishError::Emptied {
-                path,
-                url,
-                slot: known,
-            },
-            (
-                Refusal::Behind {
-                    known,
-                    is_announced,
-                },
-                Some(header),
-            ) => PublishError::WentBack {
-                path,
-                url,
-                slot: header.slot,
-                known,
-                by: if is_announced {
-                    "the heartbeat there"
-                } else {
-                    "the note next to it"
-                },
-            },
-            (Refusal::Diverged { is_own }, Some(header)) => {
-                if !is_own {
-                    // A copy that never published: another publisher continued, or this copy is old.
-                    self.note_takeover(&describe_takeover(header));
-                }
-                self.diverged(view, header, is_own)?
-            }
-            (_, Some(header)) => self.fenced_by(header),
-            (_, None) => self.fenced("another publisher".to_owned()),
-        })
+        Ok(action)
     }
 
     /// Makes the greatest known slot the end of the log.
@@ -312,25 +249,23 @@ impl Publisher {
         alive: Option<&Heartbeat>,
     ) -> Result<()> {
         // Start after every known slot: replicas follow from there, and no known object is overwritten.
-        let entry = self
-            .retry
-            .read(|| self.log.entries_after(None))?
-            .last()
-            .map(|(slot, _)| *slot);
+        let entry = self.retry.read(|| self.log.slots_after(0))?.last().copied();
         let state = self.retry.read(|| self.log.state_slots())?.first().copied();
         let slot = entry.max(state).unwrap_or_default().max(known);
         if slot == 0 {
             return Ok(());
         }
-        let last = self.read_last(slot)?;
-        let unknown = |seq| Head {
-            seq,
+        let entry = self.retry.read_valid(|| self.log.entry(slot))?;
+        let manifest = self.retry.read_valid(|| self.log.manifest(slot))?;
+        let announced = alive.map(|alive| Head {
+            seq: alive.seq,
             ..Head::default()
-        };
+        });
         let heads = [
-            last,
+            entry.map(|entry| entry.header.head()),
+            manifest.map(|manifest| manifest.head()),
             note.map(PublishedNote::head),
-            alive.map(|alive| unknown(alive.seq)),
+            announced,
         ];
         let head = heads
             .into_iter()
@@ -349,34 +284,12 @@ impl Publisher {
         Ok(())
     }
 
-    /// Returns the last commit after slot `slot`, if its entry or its manifest can be read.
-    fn read_last(&mut self, slot: u64) -> Result<Option<Head>> {
-        let entry = self.retry.read(|| self.log.entry(slot));
-        let manifest = self.retry.read(|| self.log.manifest(slot));
-        let last = match (entry, manifest) {
-            (Ok(Some(entry)), _) => Some((entry.header.id, entry.header.head())),
-            (_, Ok(Some(manifest))) => Some((manifest.id, manifest.head())),
-            (Err(error @ ReplicaError::Bucket(_)), _) => return Err(error.into()),
-            _ => None,
-        };
-        match last {
-            Some((found, _)) if found != self.id => {
-                Err(other_database(self.log.bucket(), found, Some(self.id)))
-            }
-            last => Ok(last.map(|(_, head)| head)),
-        }
-    }
-
     /// Skips the seqs of dropped commits, so that their tokens stay invalid and the seqs of replicas never decrease.
     fn skip_abandoned_seqs(&mut self) -> Result<()> {
         let Some(end) = self.known.end.filter(|_| self.settings.start_over) else {
             return Ok(());
         };
-        if !self
-            .reader
-            .origin()?
-            .holds(end.head.seq, end.head.lineage)?
-        {
+        if !self.reader.origin()?.holds(end.head)? {
             Writer::open(&self.path, self.settings.wait)?
                 .jump_past(end.head.seq, "published by starting over")?;
             self.reader.refresh()?;
@@ -403,22 +316,5 @@ impl Publisher {
                 marked => drop(marked?),
             }
         }
-    }
-}
-
-fn check_id(bucket: &Bucket, found: &FoundLog, own: Option<DatabaseId>) -> Result<()> {
-    if own == Some(found.header.id) {
-        Ok(())
-    } else {
-        Err(other_database(bucket, found.header.id, own))
-    }
-}
-
-fn other_database(bucket: &Bucket, found: DatabaseId, own: Option<DatabaseId>) -> PublishError {
-    let own = own.filter(|own| *own != NO_ID);
-    PublishError::OtherDatabase {
-        url: bucket.url().to_string(),
-        found,
-        own: own.map_or_else(|| "was never published".to_owned(), |id| format!("is {id}")),
     }
 }

@@ -7,20 +7,19 @@
 //! next entry is another state, before any commits. Otherwise new replicas could not get past the one without a
 //! manifest.
 
+use std::collections::VecDeque;
+use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
-use parking_lot::Mutex;
-
+use super::Publisher;
+use super::end::NewestState;
+use super::publish_error::{PublishError, Result};
+use super::retry::Retry;
+use super::sweep::sweep;
 use crate::bucket::Bucket;
 use crate::model::now;
 use crate::replicate::layout;
-use crate::replicate::publisher::Publisher;
-use crate::replicate::publisher::end::NewestState;
-use crate::replicate::publisher::publish_error::Result;
-use crate::replicate::publisher::retry::{CreateOutcome, Retry};
-use crate::replicate::publisher::sweep::sweep;
 use crate::replicate::replica::ReplicaError;
 use crate::replicate::state::{Manifest, PartRef, encode_part};
 use crate::store::StoreError;
@@ -66,16 +65,12 @@ impl Publisher {
             parts,
         };
         let name = layout::state(slot);
-        if self
+        if !self
             .retry
             .create(self.log.bucket(), &name, &manifest.encode()?)?
-            != CreateOutcome::Ours
         {
-            return Err(ReplicaError::object(
-                name,
-                "it is of another log; publish to another prefix",
-            )
-            .into());
+            let detail = "it is of another log; publish to another prefix";
+            return Err(ReplicaError::object(name, detail).into());
         }
         tracing::info!(slot, seq = header.seq, bytes, "published a whole state");
         self.status.update(|progress| progress.states += 1);
@@ -90,79 +85,48 @@ impl Publisher {
     /// Writes all rows of a view as parts of the state in `slot`. The heartbeat goes on meanwhile. Returns the parts,
     /// and their size in the store in bytes.
     fn put_parts(&mut self, view: &OriginView, slot: u64) -> Result<(Vec<PartRef>, u64)> {
-        let bucket = Arc::clone(self.log.bucket());
-        let first_retry = self.retry.for_thread();
         let random = layout::new_random().map_err(StoreError::from)?;
-        let stored = Mutex::new(Vec::new());
-        let failed = Mutex::new(None);
-        let put = |retry: &mut Retry, (index, changes): (usize, Vec<u8>)| {
-            if failed.lock().is_some() {
-                return;
-            }
-            match put_part(&bucket, retry, layout::part(slot, &random, index), &changes) {
-                Ok(part) => stored.lock().push((index, part)),
-                Err(error) => drop(failed.lock().get_or_insert(error)),
-            }
-        };
-        let state_parts = thread::scope(|scope| {
-            let (sender, queue) = sync_channel(0);
-            // Only the sending threads hold the receiver. When all of them have ended, sending fails and `dump` stops.
-            let queue = Arc::new(Mutex::new(queue));
-            for _ in 0..AT_ONCE {
-                let queue = Arc::clone(&queue);
-                let mut retry = first_retry.for_thread();
-                let put = &put;
-                scope.spawn(move || {
-                    while let Some(part) = next(&queue) {
-                        put(&mut retry, part);
-                    }
-                });
-            }
-            drop(queue);
+        let bucket = Arc::clone(self.log.bucket());
+        let mut stored = Vec::new();
+        let digest = thread::scope(|scope| {
+            let bucket = &bucket;
+            let mut sending = VecDeque::new();
             let mut indexes = 0..;
-            view.dump(PART_BYTES, &mut |changes| {
+            let digest = view.dump(PART_BYTES, &mut |changes| {
+                self.heartbeat_if_due()?;
+                if sending.len() == AT_ONCE {
+                    stored.extend(sending.pop_front().map(join).transpose()?);
+                }
                 let index = indexes.next().unwrap_or_default();
-                if let Err(error) = self.heartbeat_if_due() {
-                    failed.lock().get_or_insert(error);
-                }
-                if sender.send((index, changes)).is_ok() && failed.lock().is_none() {
-                    return Ok(());
-                }
-                // This error only stops `dump`.
-                Err(StoreError::damaged(
-                    "(pages)",
-                    "a part of a state could not be written",
-                ))
-            })
-        });
-        if let Some(error) = failed.into_inner() {
-            return Err(error);
-        }
-        if state_parts? != view.digest()? {
+                let name = layout::part(slot, &random, index);
+                let mut retry = self.retry.for_thread();
+                sending
+                    .push_back(scope.spawn(move || put_part(bucket, &mut retry, name, &changes)));
+                Ok::<_, PublishError>(())
+            })?;
+            for part in sending {
+                stored.push(join(part)?);
+            }
+            Ok::<_, PublishError>(digest)
+        })?;
+        if digest != view.digest()? {
             return Err(StoreError::damaged(
                 "meta",
                 "the rows do not add up to their stored digest",
             )
             .into());
         }
-        let mut stored: Vec<(usize, StoredPart)> = stored.into_inner();
-        stored.sort_unstable_by_key(|(index, _)| *index);
-        let bytes = stored
-            .iter()
-            .map(|(_, (_, bytes))| u64::try_from(*bytes).unwrap_or(u64::MAX))
-            .sum();
-        Ok((
-            stored.into_iter().map(|(_, (part, _))| part).collect(),
-            bytes,
-        ))
+        let (parts, sizes): (Vec<_>, Vec<u64>) = stored.into_iter().unzip();
+        Ok((parts, sizes.iter().sum()))
     }
 }
 
 /// A part and its size in the store, in bytes.
-type StoredPart = (PartRef, usize);
+type StoredPart = (PartRef, u64);
 
-fn next<T>(queue: &Mutex<Receiver<T>>) -> Option<T> {
-    queue.lock().recv().ok()
+/// Waits for a thread that stores a part. Its panic goes on here.
+fn join(thread: ScopedJoinHandle<'_, Result<StoredPart>>) -> Result<StoredPart> {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 fn put_part(
@@ -172,10 +136,9 @@ fn put_part(
     changes: &[u8],
 ) -> Result<StoredPart> {
     let (encoded, part) = encode_part(name, changes)?;
-    match retry.create(bucket, &part.name, &encoded)? {
-        CreateOutcome::Ours => Ok((part, encoded.len())),
-        CreateOutcome::Others(_) => {
-            Err(ReplicaError::object(part.name, "another program wrote it").into())
-        }
+    if retry.create(bucket, &part.name, &encoded)? {
+        Ok((part, u64::try_from(encoded.len()).unwrap_or(u64::MAX)))
+    } else {
+        Err(ReplicaError::object(part.name, "another program wrote it").into())
     }
 }

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use super::Publisher;
 use super::publish_error::Result;
-use super::retry::CreateOutcome;
+use super::watch::is_due;
 use crate::model::{CommitInfo, Head, RowDigest, now};
 use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::frame::Hash;
@@ -27,84 +27,61 @@ use crate::store::replication::OriginView;
 /// The maximum size of the changes in one entry, in bytes. A larger commit gets an entry of its own.
 const ENTRY_BYTES: u64 = 64 << 20;
 
-/// Commits, and the changes of each.
-type CommitsWithChanges = (Vec<CommitInfo>, Vec<Vec<u8>>);
-
-/// The next entry of the log.
-enum NextEntry {
-    /// Everything is published, and no state is due.
-    Nothing,
-    /// Commits wait for [`PublishSettings::every`](super::PublishSettings::every).
-    Later,
-    /// Commits with their changes, and the view that they come from.
-    Commits(Vec<CommitInfo>, Vec<Vec<u8>>, OriginView),
-    /// A whole state of the last published commit. Replicas that have it continue with their rows.
-    State(OriginView),
-    /// A whole state, because the log cannot continue with changes.
-    Replacement,
-}
+/// A commit with its encoded changes.
+type CommitWithChanges = (CommitInfo, Vec<u8>);
 
 impl Publisher {
     /// Writes what is due. Returns whether nothing is pending.
     pub(super) fn publish_next(&mut self) -> Result<bool> {
-        match self.next_entry()? {
-            NextEntry::Nothing => return Ok(true),
-            NextEntry::Later => {}
-            NextEntry::Commits(commits, changes, view) => {
-                self.put_commits(&commits, &changes)?;
+        let newest = self.reader.refresh()?.commit();
+        if self.seen == Some(newest) {
+            if !self.is_state_due() {
+                return Ok(true);
+            }
+        } else if !self.settings.once && !is_due(self.entry_at, self.settings.every) {
+            return Ok(false);
+        }
+        let view = self.reader.origin()?;
+        match self.read_pending(&view)? {
+            None => {
+                drop(view);
+                self.replace_by_state()?;
+            }
+            Some(commits) if commits.is_empty() => {
+                self.seen = Some(view.head()?);
+                if !self.is_state_due() {
+                    return Ok(true);
+                }
+                self.put_state(view)?;
+            }
+            Some(commits) => {
+                self.put_commits(commits)?;
                 // Under steady commits something is always pending.
-                if self.is_state_due() && self.is_at_end(&view)? {
+                let end = self.known.end.map(|end| end.head);
+                if self.is_state_due() && end == Some(view.head()?.head()) {
                     self.put_state(view)?;
                 }
             }
-            NextEntry::State(view) => self.put_state(view)?,
-            NextEntry::Replacement => self.replace_by_state()?,
         }
         Ok(false)
     }
 
-    fn next_entry(&mut self) -> Result<NextEntry> {
-        let newest = self.reader.refresh()?.commit();
-        if self.seen == Some(newest) {
-            if !self.is_state_due() {
-                return Ok(NextEntry::Nothing);
-            }
-        } else if !self.settings.once
-            && self
-                .entry_at
-                .is_some_and(|at| at.elapsed() < self.settings.every)
-        {
-            return Ok(NextEntry::Later);
-        }
-        let view = self.reader.origin()?;
+    /// Returns the commits after the end of the log; `None` if a whole state must follow, because the log cannot
+    /// continue with changes.
+    fn read_pending(&mut self, view: &OriginView) -> Result<Option<Vec<CommitWithChanges>>> {
         let Some(end) = self.known.end else {
-            return Ok(NextEntry::Replacement);
+            return Ok(None);
         };
-        let holds_end = view.holds(end.head.seq, end.head.lineage)?;
         // The file may have been replaced while this publisher ran.
-        let database = Observation::Database {
-            holds_end,
-            is_restored: !holds_end && view.is_restored_over(end.head)?,
-        };
-        match self.known.step(database) {
-            Action::Continue => {}
-            Action::End(_) => return Err(self.diverged_from(&view, end)?),
-            _ => return Ok(NextEntry::Replacement),
+        if !view.holds(end.head)? {
+            let is_restored = view.is_restored_over(end.head)?;
+            self.observe(Observation::EndIsGone { is_restored })?;
+            return Ok(None);
         }
         if self.state.is_unfinished {
-            return Ok(NextEntry::Replacement);
+            return Ok(None);
         }
-        match read_pending(&view, end.head) {
-            Ok(Some((commits, _))) if commits.is_empty() => {
-                self.seen = Some(view.head()?);
-                Ok(if self.is_state_due() {
-                    NextEntry::State(view)
-                } else {
-                    NextEntry::Nothing
-                })
-            }
-            Ok(Some((commits, changes))) => Ok(NextEntry::Commits(commits, changes, view)),
-            Ok(None) => Ok(NextEntry::Replacement),
+        match with_changes(view, end.head) {
             Err(error) => match error.outbox_damage() {
                 Some(damage) => {
                     tracing::error!(
@@ -112,10 +89,11 @@ impl Publisher {
                          `medfeed check`: there may be more damage",
                         self.path.display()
                     );
-                    Ok(NextEntry::Replacement)
+                    Ok(None)
                 }
                 None => Err(error.into()),
             },
+            pending => Ok(pending?),
         }
     }
 
@@ -123,16 +101,13 @@ impl Publisher {
         self.state.is_due(now(), self.settings.state_every)
     }
 
-    fn is_at_end(&self, view: &OriginView) -> Result<bool, StoreError> {
-        Ok(self.known.end.map(|end| end.head) == Some(view.head()?.head()))
-    }
-
-    fn put_commits(&mut self, commits: &[CommitInfo], changes: &[Vec<u8>]) -> Result<()> {
-        let Some(last) = commits.last() else {
+    fn put_commits(&mut self, pending: Vec<CommitWithChanges>) -> Result<()> {
+        let (commits, changes): (Vec<_>, Vec<_>) = pending.into_iter().unzip();
+        let Some(last) = commits.last().copied() else {
             return Ok(());
         };
         let header = EntryHeader {
-            commits: commits.to_vec(),
+            commits,
             ..self.next_header(last.head(), last.digest)
         };
         let changes: Vec<&[u8]> = changes.iter().map(Vec::as_slice).collect();
@@ -142,11 +117,8 @@ impl Publisher {
 
     /// Returns the header of the next entry, without commits.
     pub(super) fn next_header(&self, head: Head, digest: RowDigest) -> EntryHeader {
-        let (slot, parent) = self
-            .known
-            .end
-            .map_or((1, Hash::default()), |end| (end.slot + 1, end.hash));
-        EntryHeader::new(self.id, slot, parent, &self.who, head, digest)
+        let LastEntry { slot, hash, .. } = self.known.end.unwrap_or_default();
+        EntryHeader::new(self.id, slot + 1, hash, &self.who, head, digest)
     }
 
     /// Creates the next entry: the commit point. Its bytes are built once, so they can be recognized after a lost
@@ -157,46 +129,48 @@ impl Publisher {
         changes: &[&[u8]],
     ) -> Result<Option<Hash>> {
         let (bytes, hash) = entry::encode(header, changes)?;
-        let made = self
-            .retry
-            .create(self.log.bucket(), &layout::log(header.slot), &bytes)?;
-        match made {
-            CreateOutcome::Others(found) => {
-                self.check_next_entry(header.slot, &found).map(|()| None)
-            }
-            CreateOutcome::Ours => {
-                self.entry_at = Some(Instant::now());
-                self.status.update(|progress| progress.entries += 1);
-                self.state
-                    .add_entry(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-                let action = self.observe(Observation::Created(LastEntry::of(header, hash)))?;
-                let is_previous_lost = Action::Accept {
-                    is_previous_lost: true,
-                } == action;
-                if is_previous_lost && !header.is_state() {
-                    self.note_lost(layout::log(header.slot - 1));
-                }
-                self.note_accepted(header);
-                let slot = header.slot;
-                let seq = header.seq;
-                let commits = header.commits.len();
-                let bytes = bytes.len();
-                tracing::info!(slot, seq, commits, bytes, "published");
-                Ok(Some(hash))
-            }
+        let name = layout::log(header.slot);
+        if !self.retry.create(self.log.bucket(), &name, &bytes)? {
+            self.take_next_entry(header.slot)?;
+            return Ok(None);
         }
+        let size = bytes.len();
+        self.entry_at = Some(Instant::now());
+        self.status.update(|progress| progress.entries += 1);
+        self.state
+            .add_entry(u64::try_from(size).unwrap_or(u64::MAX));
+        let action = self.observe(Observation::Created(LastEntry::of(header, hash)))?;
+        let is_previous_lost = Action::Accept {
+            is_previous_lost: true,
+        } == action;
+        if is_previous_lost && !header.is_state() {
+            self.note_lost(layout::log(header.slot - 1));
+        }
+        self.note_accepted(header);
+        tracing::info!(
+            slot = header.slot,
+            seq = header.seq,
+            commits = header.commits.len(),
+            bytes = size,
+            "published"
+        );
+        Ok(Some(hash))
     }
 }
 
 /// Returns the commits after `end` with their changes; `None` if the outbox does not reach back to `end`,
 /// because it was dropped.
-fn read_pending(view: &OriginView, end: Head) -> Result<Option<CommitsWithChanges>, StoreError> {
-    let Some(commits) = view.pending_after(end, ENTRY_BYTES)? else {
-        return Ok(None);
-    };
-    let changes = commits
-        .iter()
-        .map(|commit| view.changes(commit))
-        .collect::<Result<_, _>>()?;
-    Ok(Some((commits, changes)))
+fn with_changes(
+    view: &OriginView,
+    end: Head,
+) -> Result<Option<Vec<CommitWithChanges>>, StoreError> {
+    let commits = view.pending_after(end, ENTRY_BYTES)?;
+    commits
+        .map(|commits| {
+            let commits = commits.into_iter();
+            commits
+                .map(|commit| Ok((commit, view.changes(&commit)?)))
+                .collect()
+        })
+        .transpose()
 }

@@ -1,13 +1,13 @@
 //! Deleting objects that no replica and no restore needs any more, by the clock of the store. Two whole states always
 //! stay. If an object cannot be deleted, the next state tries again.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::publish_error::Result;
+use super::retry::Retry;
 use crate::bucket::{Bucket, ListedObject};
 use crate::model::Timestamp;
-use crate::replicate::layout;
-use crate::replicate::publisher::publish_error::Result;
-use crate::replicate::publisher::retry::Retry;
+use crate::replicate::layout::{self, PartName};
 use crate::replicate::replica::{LogReader, ReplicaError};
 
 /// Objects younger than this are kept, because they may be in use. In seconds before the last heartbeat.
@@ -39,31 +39,23 @@ pub fn sweep(log: &LogReader, retry: &mut Retry, end: u64, keep: Duration) -> Re
     let Some(first_kept) = first_kept(&states, alive.modified, keep_s.max(YOUNG_S)) else {
         return Ok(());
     };
-    let sweep = Sweep {
+    let old_before = alive.modified.plus_s(-YOUNG_S);
+    let mut sweep = Sweep {
         log,
-        states,
+        listed: states.iter().map(|(slot, _)| *slot).collect(),
         first_kept,
         end,
-        old_before: alive.modified.plus_s(-YOUNG_S),
+        named: None,
     };
-    let states = sweep.states.iter();
-    let states = states.filter(|(slot, object)| *slot < first_kept && sweep.is_old(object));
-    let mut unused: Vec<String> = states.map(|(_, object)| object.name.clone()).collect();
-    unused.extend(sweep.unused_parts(retry)?);
-    let entries = retry.run(|| bucket.list(layout::LOG, None))?;
-    let is_before = |entry: &ListedObject| {
-        layout::log_slot(&entry.name).is_some_and(|slot| slot < first_kept) && sweep.is_old(entry)
-    };
-    unused.extend(
-        entries
-            .into_iter()
-            .filter(is_before)
-            .map(|entry| entry.name),
-    );
-    let probes = retry.run(|| bucket.list(layout::PROBES, None))?;
-    let is_left = |probe: &ListedObject| layout::is_probe(&probe.name) && sweep.is_old(probe);
-    unused.extend(probes.into_iter().filter(is_left).map(|probe| probe.name));
-    let deleted = delete(bucket, &mut retry.for_thread(), &unused);
+    let mut unused = Vec::new();
+    for folder in [layout::STATES, layout::PARTS, layout::LOG, layout::PROBES] {
+        for object in retry.run(|| bucket.list(folder, None))? {
+            if object.modified < old_before && sweep.find_unused(retry, &object.name)? {
+                unused.push(object.name);
+            }
+        }
+    }
+    let deleted = delete(bucket, &mut retry.within(SWEEP_TIMEOUT), &unused);
     if deleted > 0 {
         tracing::info!(
             objects = deleted,
@@ -75,8 +67,6 @@ pub fn sweep(log: &LogReader, retry: &mut Retry, end: u64, keep: Duration) -> Re
 
 /// Deletes objects, up to the first one that cannot be deleted. Returns their number.
 fn delete(bucket: &Bucket, retry: &mut Retry, names: &[String]) -> usize {
-    retry.until = Some(Instant::now() + SWEEP_TIMEOUT);
-    retry.retries_refusals = false;
     let mut deleted = 0;
     for name in names.iter().take(MAX_DELETED) {
         if let Err(error) = retry.run(|| bucket.delete(name)) {
@@ -90,62 +80,52 @@ fn delete(bucket: &Bucket, retry: &mut Retry, names: &[String]) -> usize {
 
 struct Sweep<'a> {
     log: &'a LogReader,
-    states: Vec<(u64, ListedObject)>,
+    /// The slots of the listed manifests.
+    listed: Vec<u64>,
     /// The slot of the oldest state that is kept.
     first_kept: u64,
     /// The slot of the last entry.
     end: u64,
-    /// By the store's clock.
-    old_before: Timestamp,
+    /// The last slot whose manifest was read, and the parts that it names; `None` if that is unknown.
+    named: Option<(u64, Option<Vec<String>>)>,
 }
 
 impl Sweep<'_> {
-    fn is_old(&self, object: &ListedObject) -> bool {
-        object.modified < self.old_before
-    }
-
-    /// Returns the old parts that no kept manifest names.
-    fn unused_parts(&self, retry: &mut Retry) -> Result<Vec<String>> {
-        let parts = retry.run(|| self.log.bucket().list(layout::PARTS, None))?;
-        let slot_of = |part: &ListedObject| layout::parse_part(&part.name).map(|name| name.slot);
-        let parts: Vec<(u64, String)> = parts
-            .into_iter()
-            .filter(|part| self.is_old(part))
-            .filter_map(|part| Some((slot_of(&part)?, part.name)))
-            .collect();
-        let mut unused = Vec::new();
-        for of_slot in parts.chunk_by(|(slot, _), (next, _)| slot == next) {
-            let slot = of_slot[0].0;
-            let named = if slot < self.first_kept {
-                Some(Vec::new())
-            } else if slot < self.end {
-                self.named_parts(retry, slot)?
-            } else {
-                // Such a state may still be waiting for its entry or manifest.
-                None
-            };
-            if let Some(named) = named {
-                let names = of_slot.iter().map(|(_, name)| name.clone());
-                unused.extend(names.filter(|name| !named.contains(name)));
-            }
+    /// Whether an old object is needed no more. Reads the manifest of a kept state to find out about a part.
+    fn find_unused(&mut self, retry: &mut Retry, name: &str) -> Result<bool> {
+        if let Some(slot) = layout::log_slot(name).or(layout::state_slot(name)) {
+            return Ok(slot < self.first_kept);
         }
-        Ok(unused)
+        let Some(PartName { slot, .. }) = layout::parse_part(name) else {
+            return Ok(layout::is_probe(name));
+        };
+        // The state of the last slot may still be waiting for its entry or manifest.
+        if slot < self.first_kept || slot >= self.end {
+            return Ok(slot < self.first_kept);
+        }
+        let named = match self.named.take() {
+            Some((of, named)) if of == slot => named,
+            _ => self.named_parts(retry, slot)?,
+        };
+        let is_unused = named
+            .as_ref()
+            .is_some_and(|named| !named.iter().any(|of| of == name));
+        self.named = Some((slot, named));
+        Ok(is_unused)
     }
 
     /// Returns the parts that the manifest of a slot names. `None` if it is damaged, or was listed and then not found,
     /// as behind a proxy that answers 404 itself.
     fn named_parts(&self, retry: &mut Retry, slot: u64) -> Result<Option<Vec<String>>> {
-        match retry.read(|| self.log.manifest(slot)) {
-            Ok(Some(manifest)) => Ok(Some(
-                manifest.parts.into_iter().map(|part| part.name).collect(),
-            )),
-            Ok(None) => {
-                let is_listed = self.states.iter().any(|(listed, _)| *listed == slot);
-                Ok((!is_listed).then(Vec::new))
-            }
-            Err(ReplicaError::Object { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
+        let manifest = match retry.read(|| self.log.manifest(slot)) {
+            Err(ReplicaError::Object { .. }) => return Ok(None),
+            found => found?,
+        };
+        if manifest.is_none() && self.listed.contains(&slot) {
+            return Ok(None);
         }
+        let parts = manifest.into_iter().flat_map(|manifest| manifest.parts);
+        Ok(Some(parts.map(|part| part.name).collect()))
     }
 }
 
@@ -370,13 +350,14 @@ mod tests {
         let reader = LogReader::new(log.bucket());
         let listed = reader.states().unwrap();
         log.remove(&layout::state(5));
-        for (states, expected) in [(listed, None), (Vec::new(), Some(Vec::new()))] {
+        let listed = listed.iter().map(|(slot, _)| *slot).collect();
+        for (listed, expected) in [(listed, None), (Vec::new(), Some(Vec::new()))] {
             let sweep = Sweep {
                 log: &reader,
-                states,
+                listed,
                 first_kept: 3,
                 end: 7,
-                old_before: time(),
+                named: None,
             };
             let mut retry = Retry::new(None, &Arc::default());
             assert_eq!(sweep.named_parts(&mut retry, 5).unwrap(), expected);

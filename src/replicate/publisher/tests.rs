@@ -6,97 +6,18 @@ use std::fs;
 use super::publication_status::{PublicationStatus, Waiting};
 use super::*;
 use crate::model::time::now;
-use crate::model::{Scope, Timestamp};
 use crate::replicate::entry::{self, EntryHeader, LogEntry};
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
 use crate::replicate::protocol::{Knowledge, LastEntry};
 use crate::replicate::state::Manifest;
-use crate::replicate::test_log::{OTHER_ID, TestLog, time};
+use crate::replicate::test_log::{OTHER_ID, TestLog, TestOrigin, once, states_every, time};
 use crate::store::Writer;
 use crate::store::replication::{PublishedNote, SCHEMA};
-use crate::store::restore::Restoration;
-use crate::store::write::licensing::KeySettings;
 
-/// A database with one license.
-struct Origin {
-    folder: tempfile::TempDir,
-}
-
-impl Origin {
-    fn new() -> Origin {
-        let origin = Origin {
-            folder: tempfile::tempdir().unwrap(),
-        };
-        let writer = Writer::open_or_create(&origin.path(), Duration::ZERO).unwrap();
-        let mut edit = writer.begin().unwrap();
-        edit.set_license("all", Scope::nothing(), None).unwrap();
-        edit.commit().unwrap();
-        origin
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.path().join("origin.redb")
-    }
-
-    /// A copy of the database, without the files next to it.
-    fn copy(&self) -> Origin {
-        let copy = Origin {
-            folder: tempfile::tempdir().unwrap(),
-        };
-        fs::copy(self.path(), copy.path()).unwrap();
-        copy
-    }
-
-    fn commit(&self) {
-        self.commit_at(now());
-    }
-
-    fn commit_at(&self, at: Timestamp) {
-        let writer = Writer::open(&self.path(), Duration::ZERO).unwrap();
-        let mut edit = writer.begin_at(at).unwrap();
-        edit.create_key("all", KeySettings::default()).unwrap();
-        edit.commit().unwrap();
-    }
-
-    fn start(&self, log: &TestLog, settings: PublishSettings) -> Result<Publisher, PublishError> {
-        Publisher::start(
-            &self.path(),
-            Arc::new(log.bucket()),
-            settings,
-            Arc::default(),
-        )
-    }
-
-    /// Publishes, and returns the end of the log and the number of new entries.
-    fn publish_counted(
-        &self,
-        log: &TestLog,
-        settings: PublishSettings,
-    ) -> Result<(LastEntry, u64), PublishError> {
-        let progress = self.start(log, settings)?.run(|| ())?;
-        Ok((progress.log_end.unwrap().1, progress.entries))
-    }
-
-    fn publish(&self, log: &TestLog, settings: PublishSettings) -> Result<LastEntry, PublishError> {
-        self.publish_counted(log, settings).map(|(end, _)| end)
-    }
-
+impl TestOrigin {
     fn refused(&self, log: &TestLog) -> String {
         shown(&self.publish(log, once()).unwrap_err())
-    }
-
-    /// Publishes a further commit; returns its slot.
-    fn next(&self, log: &TestLog) -> u64 {
-        self.commit();
-        self.publish(log, once()).unwrap().slot
-    }
-
-    fn restore(&self, backup: &Origin) {
-        Restoration::prepare(&self.path(), &backup.path(), Duration::ZERO, None)
-            .unwrap()
-            .finish()
-            .unwrap();
     }
 
     fn note(&self) -> PublishedNote {
@@ -109,8 +30,8 @@ impl Origin {
 }
 
 /// A database that is published in slot 1 of a log.
-fn started() -> (Origin, TestLog) {
-    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+fn started() -> (TestOrigin, TestLog) {
+    let (origin, log) = (TestOrigin::new(), TestLog::new(OTHER_ID));
     origin.publish(&log, once()).unwrap();
     (origin, log)
 }
@@ -141,17 +62,6 @@ fn put_heartbeat(log: &TestLog, alive: &Heartbeat) {
     log.bucket().put(layout::ALIVE, &bytes).unwrap();
 }
 
-fn once() -> PublishSettings {
-    PublishSettings::once(Duration::ZERO, false)
-}
-
-fn states_every(state_every: Duration) -> PublishSettings {
-    PublishSettings {
-        state_every,
-        ..once()
-    }
-}
-
 fn start_over() -> PublishSettings {
     PublishSettings {
         start_over: true,
@@ -168,6 +78,16 @@ fn sweeping() -> PublishSettings {
     }
 }
 
+/// The slots of the entries, and of the states.
+fn all_slots(log: &TestLog) -> (Vec<u64>, Vec<u64>) {
+    (slots(log, layout::LOG), slots(log, layout::STATES))
+}
+
+/// The bytes of an object.
+fn object(log: &TestLog, name: &str) -> Vec<u8> {
+    log.bucket().get(name).unwrap().unwrap().bytes
+}
+
 fn slots(log: &TestLog, folder: &str) -> Vec<u64> {
     let listed = log.bucket().list(folder, None).unwrap();
     listed
@@ -177,15 +97,15 @@ fn slots(log: &TestLog, folder: &str) -> Vec<u64> {
 }
 
 fn entry(log: &TestLog, slot: u64) -> LogEntry {
-    entry::decode(&log.bucket().get(&layout::log(slot)).unwrap().unwrap().bytes).unwrap()
+    entry::decode(&object(log, &layout::log(slot))).unwrap()
 }
 
 fn heartbeat(log: &TestLog) -> Heartbeat {
-    Heartbeat::decode(&log.bucket().get(layout::ALIVE).unwrap().unwrap().bytes).unwrap()
+    Heartbeat::decode(&object(log, layout::ALIVE)).unwrap()
 }
 
 /// Publishes a state, two commits with a state after each, and a third one without. All are of long ago.
-fn six_entries(origin: &Origin) -> TestLog {
+fn six_entries(origin: &TestOrigin) -> TestLog {
     let log = TestLog::new(OTHER_ID);
     origin.publish(&log, once()).unwrap();
     for _ in 0..2 {
@@ -201,10 +121,7 @@ fn six_entries(origin: &Origin) -> TestLog {
             .unwrap();
     }
     origin.next(&log);
-    assert_eq!(
-        (slots(&log, layout::LOG), slots(&log, layout::STATES)),
-        ((1..=6).collect(), vec![1, 3, 5])
-    );
+    assert_eq!(all_slots(&log), ((1..=6).collect(), vec![1, 3, 5]));
     for folder in [layout::LOG, layout::STATES, layout::PARTS] {
         for object in log.bucket().list(folder, None).unwrap() {
             log.date(&object.name, time().plus_s(-86_400 * 1000));
@@ -215,14 +132,11 @@ fn six_entries(origin: &Origin) -> TestLog {
 
 #[test]
 fn a_state_is_an_entry_of_its_own_and_old_objects_are_swept() {
-    let origin = Origin::new();
+    let origin = TestOrigin::new();
     let log = six_entries(&origin);
     let (end, entries) = origin.publish_counted(&log, sweeping()).unwrap();
     assert_eq!((end.slot, entries), (7, 1));
-    assert_eq!(
-        (slots(&log, layout::LOG), slots(&log, layout::STATES)),
-        (vec![5, 6, 7], vec![5, 7])
-    );
+    assert_eq!(all_slots(&log), (vec![5, 6, 7], vec![5, 7]));
     let (state, before) = (entry(&log, 7).header, entry(&log, 6).header);
     assert!(
         state.is_state() && !state.replaces(before.head(), before.digest),
@@ -242,17 +156,14 @@ fn a_state_is_an_entry_of_its_own_and_old_objects_are_swept() {
 
 #[test]
 fn a_database_is_published_to_a_second_bucket_from_the_start() {
-    let origin = Origin::new();
+    let origin = TestOrigin::new();
     let (first, second) = (TestLog::new(OTHER_ID), TestLog::new(OTHER_ID));
     for slot in 1..=3 {
         assert_eq!(origin.next(&first), slot);
     }
     // The note next to the database is about the first bucket.
     assert_eq!(origin.publish(&second, once()).unwrap().slot, 1);
-    assert_eq!(
-        (slots(&second, layout::LOG), slots(&second, layout::STATES)),
-        (vec![1], vec![1])
-    );
+    assert_eq!(all_slots(&second), (vec![1], vec![1]));
     assert_eq!(
         (origin.note().slot, origin.note().url),
         (1, second.bucket().url().to_string())
@@ -273,7 +184,7 @@ fn a_database_is_published_to_a_second_bucket_from_the_start() {
 #[test]
 fn a_takeover_in_a_second_bucket_is_noted_for_that_bucket() {
     let (first, second) = (TestLog::new(OTHER_ID), TestLog::new(OTHER_ID));
-    let origin = Origin::new();
+    let origin = TestOrigin::new();
     origin.publish(&first, once()).unwrap();
     let copy = origin.copy();
     copy.next(&second);
@@ -289,30 +200,8 @@ fn a_takeover_in_a_second_bucket_is_noted_for_that_bucket() {
 }
 
 #[test]
-fn entries_and_states_are_counted() {
-    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
-    let mut counts = Vec::new();
-    // The first entry is a state. The second one makes another one due.
-    for settings in [once(), sweeping(), once()] {
-        let status = Arc::new(PublisherStatus::default());
-        Publisher::start(
-            &origin.path(),
-            Arc::new(log.bucket()),
-            settings,
-            Arc::clone(&status),
-        )
-        .unwrap()
-        .run(|| ())
-        .unwrap();
-        counts.push((status.progress().entries, status.progress().states));
-        origin.commit();
-    }
-    assert_eq!(counts, [(1, 1), (2, 1), (1, 0)]);
-}
-
-#[test]
 fn a_second_database_is_not_published_to_the_same_bucket() {
-    let (origin, other) = (Origin::new(), Origin::new());
+    let (origin, other) = (TestOrigin::new(), TestOrigin::new());
     let log = TestLog::new(OTHER_ID);
     origin.publish(&log, once()).unwrap();
     for _ in 0..2 {
@@ -329,10 +218,10 @@ fn a_second_database_is_not_published_to_the_same_bucket() {
 
 #[test]
 fn a_log_that_lost_its_end_is_not_continued() {
-    let origin = Origin::new();
+    let origin = TestOrigin::new();
     let log = six_entries(&origin);
     let note = origin.note();
-    let heartbeat = log.bucket().get(layout::ALIVE).unwrap().unwrap().bytes;
+    let heartbeat = object(&log, layout::ALIVE);
     log.remove(&layout::log(6));
     // The note and the heartbeat each know of the last entry. So does the note that names only one more slot.
     for (has_note, has_heartbeat) in [(true, true), (true, false), (false, true)] {
@@ -362,7 +251,7 @@ fn a_log_that_lost_its_end_is_not_continued() {
 
 #[test]
 fn a_running_publisher_checks_the_bucket_again_before_each_heartbeat() {
-    let origin = Origin::new();
+    let origin = TestOrigin::new();
     let log = six_entries(&origin);
     let mut publisher = origin.start(&log, once()).unwrap();
     let beat_and_check = |publisher: &mut Publisher| {
@@ -378,7 +267,7 @@ fn a_running_publisher_checks_the_bucket_again_before_each_heartbeat() {
         (layout::state(5), Some(b"rotten")),
         (layout::log(6), None),
     ] {
-        let bytes = log.bucket().get(&name).unwrap().unwrap().bytes;
+        let bytes = object(&log, &name);
         match damaged {
             Some(damaged) => log.bucket().put(&name, damaged).unwrap(),
             None => log.remove(&name),
@@ -440,7 +329,7 @@ fn a_heartbeat_that_is_ahead_is_overtaken() {
 /// know.
 #[test]
 fn a_state_without_a_manifest_is_followed_by_a_state_before_commits() {
-    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    let (origin, log) = (TestOrigin::new(), TestLog::new(OTHER_ID));
     // The first state of a log, without commits after it.
     origin.publish(&log, once()).unwrap();
     log.remove(&layout::state(1));
@@ -484,15 +373,7 @@ fn a_state_is_dropped_if_an_entry_of_an_earlier_run_arrives_while_its_parts_are_
     {
         let (origin, log) = started();
         origin.commit();
-        let mut publisher = origin
-            .start(
-                &log,
-                PublishSettings {
-                    state_every,
-                    ..once()
-                },
-            )
-            .unwrap();
+        let mut publisher = origin.start(&log, states_every(state_every)).unwrap();
         publisher.run(|| ()).unwrap();
         log.remove(&layout::state(late));
         // This run has created no entry.
@@ -502,10 +383,7 @@ fn a_state_is_dropped_if_an_entry_of_an_earlier_run_arrives_while_its_parts_are_
         publisher.heartbeat.make_due();
         let view = publisher.reader.origin().unwrap();
         publisher.put_state(view).unwrap();
-        assert_eq!(
-            (slots(&log, layout::LOG), slots(&log, layout::STATES)),
-            ((1..=late).collect(), vec![1])
-        );
+        assert_eq!(all_slots(&log), ((1..=late).collect(), vec![1]));
         publisher.run(|| ()).unwrap();
         assert_eq!(
             slots(&log, layout::STATES),
@@ -517,29 +395,6 @@ fn a_state_is_dropped_if_an_entry_of_an_earlier_run_arrives_while_its_parts_are_
             slots(&log, layout::LOG).last().copied()
         );
     }
-}
-
-#[test]
-fn of_two_copies_with_the_same_publisher_name_one_is_fenced() {
-    let (origin, log) = started();
-    origin.commit();
-    // A copy of the whole folder.
-    let copy = origin.copy();
-    let [from, to] =
-        [&origin, &copy].map(|origin| origin.folder.path().join("origin.redb.publisher"));
-    fs::copy(from, to).unwrap();
-    let settings = states_every(Duration::ZERO);
-    let mut second = copy.start(&log, settings.clone()).unwrap();
-    let mut first = origin.start(&log, settings).unwrap();
-    first.run(|| ()).unwrap();
-    // To the second one, these look like late entries of its own earlier run.
-    for _ in 2..=3 {
-        beat(&mut second).unwrap();
-    }
-    second.run(|| ()).unwrap();
-    let fenced = beat(&mut first).unwrap_err();
-    assert!(fenced.is_fenced(), "{fenced}");
-    assert_eq!(slots(&log, layout::STATES), [1, 3, 4]);
 }
 
 #[test]
@@ -595,33 +450,33 @@ fn heartbeats_continue_while_a_state_is_written() {
 }
 
 #[test]
-fn a_response_that_is_not_the_next_entry_is_requested_again() {
+fn the_next_slot_is_free_or_holds_an_entry() {
     let (origin, log) = started();
     let mut publisher = origin.start(&log, once()).unwrap();
-    let object = |name: &str| log.bucket().get(name).unwrap().unwrap().bytes;
-    let responses = [
-        object(&layout::log(1)),
-        object(layout::ALIVE),
-        b"<html>".to_vec(),
-        Vec::new(),
-    ];
-    // The slot is free.
-    for bytes in &responses {
-        publisher.check_next_entry(2, bytes).unwrap();
-    }
+    assert!(!publisher.take_next_entry(2).unwrap());
     assert_eq!(origin.note().fenced, None);
-    // It is another publisher's.
-    log.put(2, [9; 32], "another publisher");
-    for bytes in &responses {
-        let refused = publisher.check_next_entry(2, bytes).unwrap_err();
-        assert!(refused.is_fenced(), "{refused}");
+    let first = object(&log, &layout::log(1));
+    // The entry of another slot, an unreadable object, an entry of a later format, and one of another publisher.
+    for (bytes, is_fenced) in [
+        (Some(first.as_slice()), false),
+        (Some(b"<html>"), false),
+        (Some(b"medfeed log 99\n"), true),
+        (None, true),
+    ] {
+        match bytes {
+            Some(bytes) => log.bucket().put(&layout::log(2), bytes).unwrap(),
+            None => drop(log.put(2, [9; 32], "another publisher")),
+        }
+        let refused = publisher.take_next_entry(2).unwrap_err();
+        assert_eq!(refused.is_fenced(), is_fenced, "{refused}");
+        assert_eq!(origin.note().fenced.is_some(), is_fenced, "{refused}");
     }
 }
 
 #[test]
 fn lost_entries_and_parts_are_found_by_lists() {
     for lost in [None, Some(layout::log(5)), Some(layout::log(6))] {
-        let origin = Origin::new();
+        let origin = TestOrigin::new();
         let log = six_entries(&origin);
         origin.next(&log);
         let mut publisher = origin.start(&log, once()).unwrap();
@@ -690,7 +545,7 @@ fn starting_over_skips_the_seqs_that_only_the_heartbeat_names() {
 }
 
 /// A database that published slot 2, and a log in which slot 2 is a copy's.
-fn overtaken() -> (Origin, TestLog) {
+fn overtaken() -> (TestOrigin, TestLog) {
     let (origin, log) = started();
     let copy = origin.copy();
     origin.next(&log);
@@ -748,7 +603,7 @@ fn a_late_entry_is_continued_by_its_own_file_only() {
 
 #[test]
 fn a_file_that_is_replaced_while_it_is_published_needs_a_restore_after_the_last_entry() {
-    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    let (origin, log) = (TestOrigin::new(), TestLog::new(OTHER_ID));
     let backup = origin.copy();
     origin.publish(&log, once()).unwrap();
     origin.restore(&backup);
@@ -762,17 +617,6 @@ fn a_file_that_is_replaced_while_it_is_published_needs_a_restore_after_the_last_
     let refused = publisher.run(|| ()).unwrap_err();
     assert_eq!(shown(&refused), "diverged at 3, own: true");
     assert_eq!(slots(&log, layout::LOG), [1, 2, 3]);
-}
-
-#[test]
-fn an_origin_that_was_restored_twice_does_not_take_the_log_back_from_another_publisher() {
-    let (origin, log) = overtaken();
-    let backup = origin.copy();
-    // The second restore replaces commits with higher seqs than those of the other publisher.
-    for _ in 0..2 {
-        origin.restore(&backup);
-    }
-    assert_eq!(origin.refused(&log), "fenced");
 }
 
 #[test]
@@ -792,7 +636,7 @@ fn after_a_start_the_age_of_the_newest_state_counts() {
     for (age_s, expected) in [(0, vec![1]), (7200, vec![1, 3])] {
         let (origin, log) = started();
         let name = layout::state(1);
-        let manifest = Manifest::decode(&log.bucket().get(&name).unwrap().unwrap().bytes).unwrap();
+        let manifest = Manifest::decode(&object(&log, &name)).unwrap();
         let dated = Manifest {
             at: now().plus_s(-age_s),
             ..manifest
@@ -826,33 +670,25 @@ fn the_entries_before_a_state_make_no_further_state_due() {
 }
 
 #[test]
-fn a_lost_state_is_written_again_although_a_commit_waits() {
-    // The lost state is that of the last entry, or an older one.
-    for end in [1, 2] {
-        let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+fn a_lost_or_damaged_state_is_written_again() {
+    // The state is that of the last entry, or an older one. A commit waits, or none.
+    for (end, is_lost) in [(1, true), (2, true), (1, false), (2, false)] {
+        let (origin, log) = (TestOrigin::new(), TestLog::new(OTHER_ID));
         for _ in 1..=end {
             origin.next(&log);
         }
-        for part in log.bucket().list(layout::PARTS, None).unwrap() {
-            log.remove(&part.name);
+        let mut last = end;
+        if is_lost {
+            for part in log.bucket().list(layout::PARTS, None).unwrap() {
+                log.remove(&part.name);
+            }
+            last = origin.next(&log) - 1;
+            assert!(!entry(&log, last).header.is_state(), "the commit");
+        } else {
+            log.bucket().put(&layout::state(1), b"rotten").unwrap();
+            origin.publish(&log, once()).unwrap();
         }
-        assert_eq!(origin.next(&log), end + 2);
-        assert!(!entry(&log, end + 1).header.is_state(), "the commit");
-        assert_eq!(slots(&log, layout::STATES), [1, end + 2]);
-    }
-}
-
-#[test]
-fn a_damaged_state_is_followed_by_another() {
-    // The damaged state is that of the last entry, or an older one.
-    for end in [1, 2] {
-        let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
-        for _ in 1..=end {
-            origin.next(&log);
-        }
-        log.bucket().put(&layout::state(1), b"rotten").unwrap();
-        assert_eq!(origin.publish(&log, once()).unwrap().slot, end + 1);
-        assert_eq!(slots(&log, layout::STATES), [1, end + 1]);
+        assert_eq!(slots(&log, layout::STATES), [1, last + 1]);
         // The next start has nothing to do.
         assert_eq!(origin.publish_counted(&log, once()).unwrap().1, 0);
     }
@@ -885,7 +721,7 @@ fn the_heartbeat_names_a_commit_that_waits() {
 
 #[test]
 fn a_note_that_could_not_be_written_is_written_later() {
-    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    let (origin, log) = (TestOrigin::new(), TestLog::new(OTHER_ID));
     let mut publisher = origin.start(&log, once()).unwrap();
     assert_eq!(origin.note().slot, 1);
     origin.commit();
@@ -917,8 +753,8 @@ fn publishing_is_behind_since_the_first_commit_that_waits() {
 
 #[test]
 fn after_a_restore_a_whole_state_is_pending() {
-    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
-    let waiting = |origin: &Origin| {
+    let (origin, log) = (TestOrigin::new(), TestLog::new(OTHER_ID));
+    let waiting = |origin: &TestOrigin| {
         PublicationStatus::read(&origin.path(), &LogReader::new(log.bucket()))
             .unwrap()
             .waiting

@@ -13,11 +13,12 @@
 use std::time::{Duration, Instant};
 
 use super::Publisher;
+use super::lock::user_part;
 use super::publish_error::Result;
+use crate::model::{Timestamp, now};
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
 use crate::replicate::protocol::{Action, LastEntry, Observation};
-use crate::replicate::publisher::lock::user_part;
 use crate::replicate::replica::ReplicaError;
 
 /// Parts and entries are listed once per this many heartbeats: a list costs more than ten times as much as a read.
@@ -26,6 +27,35 @@ const LIST_EVERY: u32 = 30;
 /// Whether `every` has passed since `at`.
 pub fn is_due(at: Option<Instant>, every: Duration) -> bool {
     at.is_none_or(|at| at.elapsed() >= every)
+}
+
+/// The times and counts of a publisher's heartbeats.
+#[derive(Debug, Default)]
+pub struct HeartbeatTimes {
+    /// When another publisher was last looked for.
+    pub checked_at: Option<Instant>,
+    /// When the last heartbeat was due.
+    pub written_at: Option<Instant>,
+    pub slot: Option<u64>,
+    /// The time in the last heartbeat of this or an earlier publisher.
+    at: Timestamp,
+    pub count: u32,
+}
+
+impl HeartbeatTimes {
+    /// Takes the time of a heartbeat, its own or another publisher's, so that the next one is later.
+    pub fn observe(&mut self, at: Timestamp) {
+        self.at = self.at.max(at);
+    }
+
+    /// Returns the time of the next heartbeat. It always grows, so an old heartbeat that is put back is recognized.
+    fn next_at(&self) -> Timestamp {
+        now().max(self.at.plus_s(1))
+    }
+
+    pub fn make_due(&mut self) {
+        self.written_at = None;
+    }
 }
 
 impl Publisher {
@@ -58,13 +88,10 @@ impl Publisher {
     /// Reads the heartbeat. If it names a later slot, another publisher wrote it. If its time is ahead of this clock, the
     /// next heartbeat gets a later time. A replaced publisher may have written it late.
     fn overtake_heartbeat(&mut self) -> Result<()> {
-        match self.retry.read(|| self.log.heartbeat()) {
-            Ok(Some(alive)) if alive.id == self.id => {
-                self.observe(Observation::Heartbeat(alive.slot))?;
-                self.heartbeat.observe(alive.at);
-            }
-            Ok(_) | Err(ReplicaError::Object { .. }) => {}
-            Err(error) => return Err(error.into()),
+        let found = self.retry.read_valid(|| self.log.heartbeat())?;
+        if let Some(alive) = found.filter(|alive| alive.id == self.id) {
+            self.observe(Observation::Heartbeat(alive.slot))?;
+            self.heartbeat.observe(alive.at);
         }
         Ok(())
     }
@@ -83,29 +110,32 @@ impl Publisher {
     fn write_heartbeat(&mut self, end: LastEntry) -> Result<()> {
         let seq = self.reader.refresh()?.commit().seq.max(end.head.seq);
         let at = self.heartbeat.next_at();
-        let who = user_part(&self.who).to_owned();
         let alive = Heartbeat {
             id: self.id,
             slot: end.slot,
             hash: end.hash,
             seq,
             at,
-            who,
+            who: user_part(&self.who).to_owned(),
         };
         let bytes = alive.encode()?;
+        let next = end.slot + 1;
         let mut is_repeated = false;
-        let next = self.retry.run(|| {
+        let is_next_free = self.retry.run(|| {
+            let bucket = self.log.bucket();
             if std::mem::replace(&mut is_repeated, true)
-                && let Some(next) = self.log.bucket().get(&layout::log(end.slot + 1))?
+                && bucket.get(&layout::log(next))?.is_some()
             {
-                return Ok(Some(next));
+                return Ok(false);
             }
-            self.log.bucket().put(layout::ALIVE, &bytes).map(|()| None)
+            bucket.put(layout::ALIVE, &bytes).map(|()| true)
         })?;
-        if let Some(next) = next {
-            return self.check_next_entry(end.slot + 1, &next.bytes);
+        if !is_next_free {
+            return self.take_next_entry(next).map(drop);
         }
-        self.heartbeat.wrote(end.slot, at);
+        self.heartbeat.slot = Some(end.slot);
+        self.heartbeat.at = at;
+        self.heartbeat.count = self.heartbeat.count.wrapping_add(1);
         Ok(())
     }
 
@@ -116,19 +146,20 @@ impl Publisher {
         if state.lost.is_some() {
             return Ok(());
         }
-        let mut lost = match self.retry.read(|| self.log.manifest(state.slot)) {
-            Ok(Some(_)) => None,
-            Ok(None) | Err(ReplicaError::Object { .. }) => Some(layout::state(state.slot)),
-            Err(error) => return Err(error.into()),
-        };
-        if lost.is_none() && self.heartbeat.count % LIST_EVERY == LIST_EVERY - 1 {
+        let mut lost = None;
+        if self
+            .retry
+            .read_valid(|| self.log.manifest(state.slot))?
+            .is_none()
+        {
+            lost = Some(layout::state(state.slot));
+        } else if self.heartbeat.count % LIST_EVERY == LIST_EVERY - 1 {
             lost = state.lost_part(self.log.bucket(), &mut self.retry)?;
-            if lost.is_none() {
-                lost = match self.retry.read(|| self.log.check_path_to(end.slot)) {
-                    Ok(()) => None,
-                    Err(ReplicaError::Missing { slot, .. }) => Some(layout::log(slot)),
-                    Err(error) => return Err(error.into()),
-                };
+            match self.retry.read(|| self.log.check_path_to(end.slot)) {
+                Err(ReplicaError::Missing { slot, .. }) => {
+                    lost.get_or_insert(layout::log(slot));
+                }
+                checked => checked?,
             }
         }
         if let Some(lost) = lost {
@@ -152,6 +183,18 @@ impl Publisher {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_of_heartbeats_always_grows() {
+        let ahead = now().plus_s(86_400);
+        let mut heartbeat = HeartbeatTimes::default();
+        assert!(heartbeat.next_at() >= now().plus_s(-5) && heartbeat.next_at() < ahead);
+        // Of the heartbeat and the last entry, the later one counts, in either order.
+        for at in [Timestamp::EPOCH, ahead, Timestamp::EPOCH] {
+            heartbeat.observe(at);
+        }
+        assert_eq!(heartbeat.next_at(), ahead.plus_s(1));
+    }
 
     #[test]
     fn a_heartbeat_is_due_after_its_period() {

@@ -43,9 +43,7 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit> {
             .ok_or_else(|| ReplicaError::object(name, "it is missing"))?;
         match log.state_of(&first).and_then(|state| load.load(state)) {
             // Replaying begins after an upgrade to this format, or to these fields.
-            Err(ReplicaError::OlderSchema { .. } | ReplicaError::OtherFields)
-                if states.len() > 1 =>
-            {
+            Err(ReplicaError::OlderSchema(_) | ReplicaError::OtherFields) if states.len() > 1 => {
                 states.remove(0)
             }
             loaded => break loaded?,

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::log::{LogReader, check_next, check_schema};
 use super::{ReplicaError, Result};
-use crate::model::{DatabaseId, Head, Timestamp};
+use crate::model::{CommitInfo, DatabaseId, Head, Timestamp};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
 use crate::replicate::state::Manifest;
@@ -35,15 +35,6 @@ pub struct StateLoader<'a> {
     pub reached: Cell<Option<Timestamp>>,
     /// Called between objects; returns false to cancel the load.
     pub keep_going: &'a dyn Fn() -> bool,
-}
-
-enum StopReason {
-    /// There is no further entry.
-    End,
-    /// The next commit is later than [`StateLoader::until`].
-    Instant,
-    /// The next entry is a whole state.
-    State(Manifest),
 }
 
 /// A loaded state that has caught up. Its file has no name yet.
@@ -92,28 +83,29 @@ impl<'a> StateLoader<'a> {
         let slots = self.log.needed_state_slots()?;
         // The log does not end before its newest state.
         let newest = slots.first().copied().unwrap_or_default();
+        let mut states = slots
+            .into_iter()
+            .filter_map(|slot| self.state_after(slot).transpose())
+            .peekable();
+        let is_late = |found: &Result<Manifest>| match (found, self.until) {
+            (Ok(state), Some(until)) => state.at > until,
+            _ => false,
+        };
         let mut first_error = None;
         let mut too_early = None;
-        let mut later = None;
-        for slot in slots.into_iter().map(Some).chain([None]) {
-            let found = slot.map_or(Ok(None), |slot| self.state_after(slot));
-            if let Ok(Some(state)) = &found
-                && self.until.is_some_and(|until| state.at > until)
-            {
-                // It was written later than its last commit was made. So the first of these may be early enough.
-                later = Some(state.clone());
+        while let Some(found) = states.next() {
+            // It was written later than its last commit was made. So only the first of these may be early enough.
+            if is_late(&found) && states.peek().is_some_and(is_late) {
                 continue;
             }
-            for state in later.take().map(Ok).into_iter().chain(found.transpose()) {
-                match state.and_then(|state| self.load_with_entries(state, newest)) {
-                    // A state of another history is at odds with the entries after it, or with the heartbeat.
-                    Err(error @ (ReplicaError::Object { .. } | ReplicaError::Diverged(_))) => {
-                        tracing::warn!(%error, "a state cannot be loaded; trying an older one");
-                        first_error.get_or_insert(error);
-                    }
-                    Err(error @ ReplicaError::TooEarly { .. }) => too_early = Some(error),
-                    loaded => return loaded,
+            match found.and_then(|state| self.load_with_entries(state, newest)) {
+                // A state of another history is at odds with the entries after it, or with the heartbeat.
+                Err(error @ (ReplicaError::Object { .. } | ReplicaError::Diverged(_))) => {
+                    tracing::warn!(%error, "a state cannot be loaded; trying an older one");
+                    first_error.get_or_insert(error);
                 }
+                Err(error @ ReplicaError::TooEarly { .. }) => too_early = Some(error),
+                loaded => return loaded,
             }
         }
         Err(first_error
@@ -154,23 +146,12 @@ impl<'a> StateLoader<'a> {
                 let before = before.ok_or(ReplicaError::TooEarly { oldest: committed })?;
                 return self.before_state(before, &loaded, until);
             }
-            let next = loop {
-                let stop = match self.catch_up(&mut loaded, at_least) {
-                    Ok(StopReason::End) => self
-                        .confirm_end(&loaded)
-                        .map(|is_end| is_end.then_some(StopReason::End)),
-                    stop => stop.map(Some),
-                };
-                match stop {
-                    // There is a further entry by now.
-                    Ok(None) => {}
-                    Ok(Some(StopReason::State(next))) => break next,
-                    Ok(Some(StopReason::End | StopReason::Instant)) => return Ok(loaded),
-                    Err(error) => return self.before_error(loaded, error),
-                }
-            };
+            match self.catch_up(&mut loaded, at_least) {
+                Ok(Some(next)) => state = next,
+                Ok(None) => return Ok(loaded),
+                Err(error) => return self.before_error(loaded, error),
+            }
             // Keep this state: the next one may be later than the requested time.
-            state = next;
             before = self.until.map(|_| loaded);
         }
     }
@@ -226,52 +207,47 @@ impl<'a> StateLoader<'a> {
             }
             draft.add_part(&changes).map_err(of_load(&part.name))
         })?;
-        let Manifest {
-            id,
-            slot,
-            entry_hash: hash,
-            digest,
-            ..
-        } = state;
+        let head = state.head();
         let mark = ReplicaMark {
             url: self.log.url(),
-            id,
-            slot,
-            hash,
-            digest,
+            id: state.id,
+            slot: state.slot,
+            hash: state.entry_hash,
+            digest: state.digest,
         };
-        let head = state.head();
         let draft = draft
             .finish(&mark, head)
-            .map_err(of_load(&layout::state(slot)))?;
+            .map_err(of_load(&layout::state(mark.slot)))?;
         Ok(LoadedState { draft, mark, head })
     }
 
-    fn catch_up(&self, loaded: &mut LoadedState, at_least: u64) -> Result<StopReason> {
+    /// Applies the entries after a state, up to the end of the log or to [`StateLoader::until`]. Returns the next state
+    /// that must be loaded, if any.
+    fn catch_up(&self, loaded: &mut LoadedState, at_least: u64) -> Result<Option<Manifest>> {
         loop {
             if !(self.keep_going)() {
                 return Err(ReplicaError::Stopped);
             }
             let slot = loaded.mark.slot + 1;
-            let name = layout::log(slot);
             let Some(entry) = self.log.entry(slot)? else {
-                return match slot <= at_least {
-                    true => Err(ReplicaError::Missing {
-                        slot,
-                        later: at_least,
-                    }),
-                    false => Ok(StopReason::End),
-                };
+                if slot <= at_least {
+                    let later = at_least;
+                    return Err(ReplicaError::Missing { slot, later });
+                }
+                if self.confirm_end(loaded)? {
+                    return Ok(None);
+                }
+                continue;
             };
             let next = check_next(&loaded.mark, &entry).map_err(|error| match error {
-                ReplicaError::Diverged(detail) => ReplicaError::object(&name, detail),
+                ReplicaError::Diverged(detail) => ReplicaError::object(layout::log(slot), detail),
                 other => other,
             })?;
             if entry.header.replaces(loaded.head, loaded.mark.digest) {
-                return self.log.state_of(&entry).map(StopReason::State);
+                return self.log.state_of(&entry).map(Some);
             }
             if !self.apply(loaded, &entry, next)? {
-                return Ok(StopReason::Instant);
+                return Ok(None);
             }
         }
     }
@@ -284,27 +260,26 @@ impl<'a> StateLoader<'a> {
         entry: &LogEntry,
         next: ReplicaMark,
     ) -> Result<bool> {
+        let is_in_time = |commit: &CommitInfo| self.until.is_none_or(|until| commit.time <= until);
         let mut commits = commits_of(entry);
-        let in_time = |at: Timestamp| self.until.is_none_or(|until| at <= until);
+        let all = commits.len();
         commits.truncate(
             entry
                 .header
                 .commits
                 .iter()
-                .take_while(|commit| in_time(commit.time))
+                .take_while(|commit| is_in_time(commit))
                 .count(),
         );
-        let is_whole = commits.len() == entry.header.commits.len();
-        let last = commits.last().map(|(last, _)| (last.head(), last.digest));
-        let (head, digest) = last.unwrap_or((loaded.head, loaded.mark.digest));
-        let mark = if is_whole {
-            next
-        } else {
-            ReplicaMark {
-                digest,
+        let is_whole = commits.len() == all;
+        let mark = match (is_whole, commits.last()) {
+            (true, _) => next,
+            (false, last) => ReplicaMark {
+                digest: last.map_or(loaded.mark.digest, |(last, _)| last.digest),
                 ..loaded.mark.clone()
-            }
+            },
         };
+        let head = commits.last().map_or(loaded.head, |(last, _)| last.head());
         loaded
             .draft
             .replica

@@ -35,10 +35,11 @@ use super::{ReplicaError, Result};
 use crate::bucket::{Bucket, ListedObject};
 use crate::model::{DatabaseId, Head};
 use crate::replicate::entry::{self, EntryHeader, LogEntry};
+use crate::replicate::frame::{MalformedObject, of_slot};
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
+use crate::replicate::protocol::LastEntry;
 use crate::replicate::protocol::following::{EndCheck, Link, compare, follows};
-use crate::replicate::protocol::{Held, LastEntry};
 use crate::replicate::state::{Manifest, PartRef, decode_part};
 use crate::store::replication::{ReplicaMark, SCHEMA};
 
@@ -61,12 +62,11 @@ pub struct LogReader {
 
 /// Returns the mark after `entry`, which was read from the next slot. Fails unless it continues the log from `mark`.
 pub(super) fn check_next(mark: &ReplicaMark, entry: &LogEntry) -> Result<ReplicaMark> {
-    let slot = mark.slot + 1;
+    let EntryHeader { id, slot, .. } = entry.header;
     let name = layout::log(slot);
-    entry
-        .header
-        .check(slot, mark.id)
-        .map_err(ReplicaError::malformed(&name))?;
+    if id != mark.id {
+        return Err(ReplicaError::of_database(&name, id));
+    }
     if !follows(mark.hash, Link::of(&entry.header)) {
         return Err(ReplicaError::Diverged(format!(
             "`{name}` follows another entry than the one that was applied"
@@ -84,15 +84,9 @@ pub(super) fn check_next(mark: &ReplicaMark, entry: &LogEntry) -> Result<Replica
 /// Fails unless an object has the format of this program.
 pub(super) fn check_schema(found: u32) -> Result<()> {
     match found.cmp(&SCHEMA) {
-        Ordering::Less => Err(ReplicaError::OlderSchema {
-            found,
-            known: SCHEMA,
-        }),
+        Ordering::Less => Err(ReplicaError::OlderSchema(found)),
         Ordering::Equal => Ok(()),
-        Ordering::Greater => Err(ReplicaError::Schema {
-            found,
-            known: SCHEMA,
-        }),
+        Ordering::Greater => Err(ReplicaError::Schema(found)),
     }
 }
 
@@ -114,18 +108,25 @@ impl LogReader {
         self.bucket.url().to_string()
     }
 
+    /// Reads and decodes an object; `None` if there is none.
+    fn read<T>(
+        &self,
+        name: &str,
+        decode: impl FnOnce(&[u8]) -> Result<T, MalformedObject>,
+    ) -> Result<Option<T>> {
+        let found = self.bucket.get(name)?;
+        found
+            .map(|object| decode(&object.bytes))
+            .transpose()
+            .map_err(|malformed| ReplicaError::object(name, malformed))
+    }
+
     /// Reads the entry in a slot; `None` if the slot is empty.
     pub fn entry(&self, slot: u64) -> Result<Option<LogEntry>> {
-        let name = layout::log(slot);
-        let Some(object) = self.bucket.get(&name)? else {
-            return Ok(None);
-        };
-        let entry = entry::decode(&object.bytes).map_err(ReplicaError::malformed(&name))?;
-        entry
-            .header
-            .check(slot, entry.header.id)
-            .map_err(ReplicaError::malformed(&name))?;
-        Ok(Some(entry))
+        self.read(&layout::log(slot), |bytes| {
+            let entry = entry::decode(bytes)?;
+            of_slot(slot, entry.header.slot, entry)
+        })
     }
 
     /// Lists the manifests of all states, by ascending slot.
@@ -157,7 +158,7 @@ impl LogReader {
             return Ok(slots);
         }
         let (first, _) = *self
-            .entries_after(None)?
+            .entries_after(0)?
             .first()
             .ok_or_else(|| ReplicaError::Nothing(self.url()))?;
         let entry = self.entry(first)?.ok_or(ReplicaError::Missing {
@@ -169,15 +170,10 @@ impl LogReader {
 
     /// Reads the manifest of the state after a slot; `None` if it was deleted.
     pub fn manifest(&self, slot: u64) -> Result<Option<Manifest>> {
-        let name = layout::state(slot);
-        let Some(object) = self.bucket.get(&name)? else {
-            return Ok(None);
-        };
-        let manifest = Manifest::decode(&object.bytes).map_err(ReplicaError::malformed(&name))?;
-        manifest
-            .check(slot, manifest.id)
-            .map_err(ReplicaError::malformed(&name))?;
-        Ok(Some(manifest))
+        self.read(&layout::state(slot), |bytes| {
+            let manifest = Manifest::decode(bytes)?;
+            of_slot(slot, manifest.slot, manifest)
+        })
     }
 
     /// Reads the state after an entry. The publisher writes it right after an entry that announces it, so waits for a
@@ -200,21 +196,12 @@ impl LogReader {
                 sleep(STATE_PAUSE);
                 continue;
             };
-            let expected = (id, slot, entry.hash, entry.header.head(), digest);
-            return match (
-                state.id,
-                state.slot,
-                state.entry_hash,
-                state.head(),
-                state.digest,
-            ) == expected
-            {
-                true => Ok(state),
-                false => Err(ReplicaError::object(
-                    name,
-                    "it is not the state after the entry of its slot",
-                )),
-            };
+            let expected = (id, entry.hash, entry.header.head(), digest);
+            if (state.id, state.entry_hash, state.head(), state.digest) == expected {
+                return Ok(state);
+            }
+            let detail = "it is not the state after the entry of its slot";
+            return Err(ReplicaError::object(name, detail));
         }
         let detail = "it is missing: its publisher ended before it wrote it, or the bucket lost it; a running \
                       `medfeed publish` writes another state";
@@ -223,12 +210,7 @@ impl LogReader {
 
     /// Reads the heartbeat; `None` if there is none.
     pub fn heartbeat(&self) -> Result<Option<Heartbeat>> {
-        let Some(object) = self.bucket.get(layout::ALIVE)? else {
-            return Ok(None);
-        };
-        Heartbeat::decode(&object.bytes)
-            .map(Some)
-            .map_err(ReplicaError::malformed(layout::ALIVE))
+        self.read(layout::ALIVE, Heartbeat::decode)
     }
 
     /// Reads the heartbeat to compare with a position.
@@ -236,33 +218,29 @@ impl LogReader {
     /// # Errors
     /// [`ReplicaError::Unconfirmed`] if there is no valid heartbeat of this database.
     pub(super) fn heartbeat_for(&self, position: &ReplicaMark) -> Result<Heartbeat> {
-        let found = match self.heartbeat() {
-            Ok(None) => Err("the publisher's heartbeat (`alive`) is not in the bucket".to_owned()),
-            Ok(Some(alive)) if alive.id == position.id => Ok(alive),
-            Ok(Some(alive)) => {
-                let other = format!("it is of another database ({})", alive.id);
-                Err(ReplicaError::object(layout::ALIVE, other).to_string())
-            }
-            Err(error @ ReplicaError::Object { .. }) => Err(error.to_string()),
+        let detail = match self.heartbeat() {
+            Ok(Some(alive)) if alive.id == position.id => return Ok(alive),
+            Ok(Some(alive)) => ReplicaError::of_database(layout::ALIVE, alive.id).to_string(),
+            Ok(None) => "the publisher's heartbeat (`alive`) is not in the bucket".to_owned(),
+            Err(error @ ReplicaError::Object { .. }) => error.to_string(),
             Err(error) => return Err(error),
         };
-        found.map_err(|detail| ReplicaError::Unconfirmed(detail, position.slot))
+        Err(ReplicaError::Unconfirmed(detail, position.slot))
     }
 
-    /// Lists the entries after a slot, ascending: slot, and bytes in the store. From the first one on without a slot.
-    pub fn entries_after(&self, slot: Option<u64>) -> Result<Vec<(u64, u64)>> {
-        let listed = self
-            .bucket
-            .list(layout::LOG, slot.map(layout::log).as_deref())?;
+    /// Lists the entries after a slot, ascending: slot, and bytes in the store.
+    pub fn entries_after(&self, slot: u64) -> Result<Vec<(u64, u64)>> {
+        let listed = self.bucket.list(layout::LOG, Some(&layout::log(slot)))?;
         Ok(listed
             .iter()
             .filter_map(|object| Some((layout::log_slot(&object.name)?, object.bytes)))
             .collect())
     }
 
-    pub(super) fn slots_after(&self, slot: u64) -> Result<Vec<u64>> {
+    /// Lists the slots after a slot that have entries, ascending.
+    pub fn slots_after(&self, slot: u64) -> Result<Vec<u64>> {
         Ok(self
-            .entries_after(Some(slot))?
+            .entries_after(slot)?
             .into_iter()
             .map(|(slot, _)| slot)
             .collect())
@@ -337,20 +315,14 @@ impl LogReader {
         };
         let here = last_entry(position.slot, position.hash, seq);
         let alive = last_entry(alive.slot, alive.hash, alive.seq);
-        let mut check = compare(&here, &alive, None);
         // The next entry may have been created since the slot was found empty. Heartbeats are less frequent than entries.
-        if let EndCheck::Read(slot) = check {
-            let found = self.entry(slot)?.map(|entry| entry.hash);
-            check = compare(
-                &here,
-                &alive,
-                Some(found.map_or(Held::Nothing, Held::Entry)),
-            );
-        }
+        let check = compare(&here, &alive, |slot| {
+            Ok::<_, ReplicaError>(self.entry(slot)?.map(|entry| entry.hash))
+        })?;
         let slot = position.slot;
         let diverged = match check {
             EndCheck::Confirmed => return Ok(true),
-            EndCheck::Continues | EndCheck::Read(_) => return Ok(false),
+            EndCheck::Continues => return Ok(false),
             EndCheck::NextMissing => {
                 return Err(ReplicaError::Missing {
                     slot: slot + 1,
@@ -382,40 +354,31 @@ impl LogReader {
     /// one.
     pub fn check_database(&self, expected: DatabaseId) -> Result<bool> {
         let mut first_error = None;
-        for folder in [layout::STATES, layout::LOG] {
-            for object in self
-                .bucket
-                .list(folder, None)?
-                .iter()
-                .rev()
-                .take(MAX_UNREADABLE)
-            {
-                match self.database_of(&object.name) {
-                    Ok(Some(found)) if found != expected => {
-                        return Err(ReplicaError::OtherDatabase { expected, found });
-                    }
-                    Ok(Some(_)) => return Ok(true),
-                    Ok(None) => {}
-                    Err(error @ ReplicaError::Object { .. }) => {
-                        first_error.get_or_insert(error);
-                    }
-                    Err(error) => return Err(error),
+        let states = self.state_slots()?;
+        let entries = self.slots_after(0)?;
+        let of_states = states
+            .iter()
+            .take(MAX_UNREADABLE)
+            .map(|slot| Ok(self.manifest(*slot)?.map(|manifest| manifest.id)));
+        let of_entries = entries
+            .iter()
+            .rev()
+            .take(MAX_UNREADABLE)
+            .map(|slot| Ok(self.entry(*slot)?.map(|entry| entry.header.id)));
+        for found in of_states.chain(of_entries) {
+            match found {
+                Ok(Some(found)) if found != expected => {
+                    return Err(ReplicaError::OtherDatabase { expected, found });
                 }
+                Ok(Some(_)) => return Ok(true),
+                Ok(None) => {}
+                Err(error @ ReplicaError::Object { .. }) => {
+                    first_error.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
             }
         }
         first_error.map_or(Ok(false), Err)
-    }
-
-    /// Returns the id in an entry or a manifest; `None` if it was deleted.
-    fn database_of(&self, name: &str) -> Result<Option<DatabaseId>> {
-        let Some(object) = self.bucket.get(name)? else {
-            return Ok(None);
-        };
-        let id = match layout::state_slot(name) {
-            Some(_) => Manifest::decode(&object.bytes).map(|manifest| manifest.id),
-            None => entry::decode(&object.bytes).map(|entry| entry.header.id),
-        };
-        id.map(Some).map_err(ReplicaError::malformed(name))
     }
 
     /// Passes the parts of a state to `take`, in order, each checked against its hash.
@@ -444,9 +407,8 @@ impl LogReader {
     }
 
     fn part(&self, part: &PartRef) -> Result<Vec<u8>> {
-        let object = self.bucket.get(&part.name)?;
-        let object = object.ok_or_else(|| ReplicaError::object(&part.name, "it is missing"))?;
-        decode_part(part, &object.bytes).map_err(ReplicaError::malformed(&part.name))
+        self.read(&part.name, |bytes| decode_part(part, bytes))?
+            .ok_or_else(|| ReplicaError::object(&part.name, "it is missing"))
     }
 }
 
@@ -674,15 +636,18 @@ mod tests {
             format!("{:?}", (3, hashes[2], RowDigest([3; 4])))
         );
         assert_eq!(
-            next(1, hashes[1], ID),
-            "Object log/00000000000000000002",
-            "of another slot"
-        );
-        assert_eq!(
             next(2, hashes[1], OTHER_ID),
             "Object log/00000000000000000003"
         );
         assert!(next(2, hashes[0], ID).starts_with("Diverged: "));
+        let of_other_slot = log.bucket().get(&layout::log(2)).unwrap().unwrap();
+        log.bucket()
+            .put(&layout::log(3), &of_other_slot.bytes)
+            .unwrap();
+        assert_eq!(
+            shown(reader(&log).entry(3)),
+            "Object log/00000000000000000003"
+        );
         log.put_state(3, Hash::default());
         assert!(
             next(2, OTHER, ID).starts_with("(3, "),

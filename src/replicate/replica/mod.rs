@@ -51,9 +51,7 @@ use crate::replicate::entry::LogEntry;
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
 use crate::replicate::protocol::following::{Link, is_contradicted, is_shown_at_once, may_replace};
-use crate::store::replication::{
-    CommitChanges, OlderReplica, ReplicaMark, ReplicaWriter, read_replica,
-};
+use crate::store::replication::{CommitChanges, ReplicaMark, ReplicaWriter, read_replica};
 use crate::store::{StoreError, panics};
 
 /// The minimum time between two lists of the log while its end is in doubt.
@@ -85,8 +83,6 @@ pub struct Replica {
     alive: Option<Heartbeat>,
     next_repair_at: Duration,
     failed_load: Option<FailedLoad>,
-    /// The last applied entry: its last seq, and its publisher.
-    last_applied: Option<(u64, String)>,
 }
 
 /// The file of a replica, and the position and last commit of its rows.
@@ -124,6 +120,30 @@ impl ReplicaFile {
             writer,
             mark,
             head: head.head(),
+        })
+    }
+
+    /// Gives a loaded state the name of `path`. `replaced` has this name now, and the last seq `here`: a replica never
+    /// goes back.
+    fn replace(
+        path: &Path,
+        loaded: LoadedState,
+        replaced: &mut Option<ReplicaWriter>,
+        here: u64,
+    ) -> Result<ReplicaFile> {
+        let LoadedState { draft, mark, head } = loaded;
+        if !may_replace(here, head.seq) {
+            return Err(ReplicaError::Behind {
+                slot: mark.slot,
+                end: head.seq,
+                here,
+            });
+        }
+        Ok(ReplicaFile {
+            path: path.to_owned(),
+            writer: Some(draft.persist(replaced.take())?),
+            mark,
+            head,
         })
     }
 
@@ -209,7 +229,6 @@ impl Replica {
             alive: None,
             next_repair_at: Duration::ZERO,
             failed_load: None,
-            last_applied: None,
         };
         replica.note_position();
         let started = match replica.log.check_database(replica.file.mark.id) {
@@ -235,50 +254,29 @@ impl Replica {
         keep_going: &dyn Fn() -> bool,
     ) -> Result<ReplicaFile> {
         loop {
-            let older = match ReplicaFile::open(path, log) {
+            let mut older = match ReplicaFile::open(path, log) {
                 Err(StoreError::NotFound { .. }) => None,
-                Err(StoreError::OlderFields { .. }) => Some(OlderReplica::open(path)?),
+                Err(StoreError::OlderFields { .. }) => Some(ReplicaWriter::open_older(path)?),
                 Err(StoreError::Busy { path, holder }) => {
                     return Err(ReplicaError::InUse { path, holder });
                 }
                 opened => return Ok(opened?),
             };
-            let id = older.as_ref().map(|older| older.id);
-            let load = StateLoader {
-                id,
-                ..StateLoader::new(log, path, keep_going)
-            };
-            let LoadedState {
-                draft, mark, head, ..
-            } = load.newest()?;
-            let taken = match older {
-                Some(older) if !may_replace(older.head.seq, head.seq) => {
-                    return Err(ReplicaError::Behind {
-                        slot: mark.slot,
-                        end: head.seq,
-                        here: older.head.seq,
-                    });
-                }
-                Some(older) => {
-                    tracing::info!(
-                        slot = mark.slot,
-                        "the file of an older version of medfeed is replaced by a whole state"
-                    );
-                    draft.replace_older(older)
-                }
-                None => draft.persist(None),
-            };
-            match taken {
+            let mut load = StateLoader::new(log, path, keep_going);
+            let mut seq = 0;
+            if let Some(older) = &older {
+                tracing::info!(
+                    "the file of an older version of medfeed is replaced by a whole state"
+                );
+                load.id = Some(older.mark()?.id);
+                seq = older.head()?.seq;
+            }
+            match ReplicaFile::replace(path, load.newest()?, &mut older, seq) {
                 // Another process has created the file in the meantime.
-                Err(StoreError::Replaced { .. }) => {}
+                Err(ReplicaError::Store(StoreError::Replaced { .. })) => {}
                 taken => {
                     status.update(|progress| progress.loads += 1);
-                    return Ok(ReplicaFile {
-                        path: path.to_owned(),
-                        writer: Some(taken?),
-                        mark,
-                        head,
-                    });
+                    return taken;
                 }
             }
         }
@@ -309,10 +307,11 @@ impl Replica {
         };
         match result {
             Ok(()) => {
-                let mut previous = None;
-                self.status
-                    .update(|progress| previous = progress.error.take());
-                if previous.is_some() {
+                if self
+                    .status
+                    .update(|progress| progress.error.take())
+                    .is_some()
+                {
                     tracing::info!(
                         slot = self.file.mark.slot,
                         seq = self.file.head.seq,
@@ -335,21 +334,18 @@ impl Replica {
             self.file.writer = None;
         }
         let message = error.to_string();
-        let mut is_new = false;
-        self.status.update(|progress| {
-            is_new = progress.error.as_deref() != Some(&message);
-            progress.error = Some(message);
-        });
+        let known = self
+            .status
+            .update(|progress| progress.error.replace(message.clone()));
         // Logged once, not every second.
-        if is_new && error.is_final() {
+        if known.as_ref() != Some(&message) {
+            let what = match error.is_final() {
+                true => "no longer follows its origin",
+                false => "cannot follow its origin now",
+            };
             tracing::error!(
                 error = %error,
-                "this replica no longer follows its origin; it serves the last state for --max-staleness"
-            );
-        } else if is_new {
-            tracing::error!(
-                error = %error,
-                "this replica cannot follow its origin now; it serves the last state for --max-staleness"
+                "this replica {what}; it serves the last state for --max-staleness"
             );
         }
     }
@@ -397,21 +393,20 @@ impl Replica {
 
     fn advance(&mut self, keep_going: &dyn Fn() -> bool) -> Result<()> {
         self.reopen()?;
-        let mut ahead = None;
+        let mut next = ReadSlot::read(&self.log, self.file.mark.slot + 1);
         loop {
             let slot = self.file.mark.slot + 1;
-            let next = ahead
-                .take()
-                .filter(|ahead: &ReadSlot| ahead.slot == slot)
-                .unwrap_or_else(|| ReadSlot::read(&self.log, slot));
+            if next.slot != slot {
+                next = ReadSlot::read(&self.log, slot);
+            }
             match next.found? {
                 Some(entry) => {
                     let after = ReadSlot::read(&self.log, slot + 1);
                     self.apply_entry(&entry, &after, keep_going)?;
-                    ahead = Some(after);
+                    next = after;
                 }
                 None if self.confirm_end(next.asked)? => return Ok(()),
-                None => {}
+                None => next = ReadSlot::read(&self.log, slot),
             }
             if !keep_going() {
                 return Err(ReplicaError::Stopped);
@@ -510,7 +505,11 @@ impl Replica {
             id: Some(self.file.mark.id),
             ..StateLoader::new(&self.log, &self.file.path, keep_going)
         };
-        let loaded = settings.newest().and_then(|loaded| self.replace_by(loaded));
+        let loaded = settings.newest().and_then(|loaded| {
+            let file = &mut self.file;
+            *file = ReplicaFile::replace(&file.path, loaded, &mut file.writer, file.head.seq)?;
+            Ok(())
+        });
         self.failed_load = match &loaded {
             Ok(()) | Err(ReplicaError::Stopped) => None,
             Err(error) => {
@@ -523,7 +522,15 @@ impl Replica {
                 })
             }
         };
-        loaded
+        loaded?;
+        self.status.update(|progress| progress.loads += 1);
+        self.note_position();
+        tracing::warn!(
+            slot = self.file.mark.slot,
+            seq = self.file.head.seq,
+            "the replica was replaced by a whole state"
+        );
+        Ok(())
     }
 
     /// Opens the file again after an error of it.
@@ -561,34 +568,8 @@ impl Replica {
         }
         self.file
             .apply(&commits_of(entry), mark, entry.header.head())?;
-        if !entry.header.is_state() {
-            self.last_applied = Some((entry.header.seq, entry.header.who.clone()));
-        }
         self.status.update(|progress| progress.applied += 1);
         self.note_position();
-        Ok(())
-    }
-
-    fn replace_by(&mut self, loaded: LoadedState) -> Result<()> {
-        let LoadedState { draft, mark, head } = loaded;
-        let file = &mut self.file;
-        if !may_replace(file.head.seq, head.seq) {
-            return Err(ReplicaError::Behind {
-                slot: mark.slot,
-                end: head.seq,
-                here: file.head.seq,
-            });
-        }
-        file.writer = Some(draft.persist(file.writer.take())?);
-        file.mark = mark;
-        file.head = head;
-        self.status.update(|progress| progress.loads += 1);
-        self.note_position();
-        tracing::warn!(
-            slot = self.file.mark.slot,
-            seq = self.file.head.seq,
-            "the replica was replaced by a whole state"
-        );
         Ok(())
     }
 
@@ -602,13 +583,11 @@ impl Replica {
 
 /// Whether a replica with a file may wait for a repair of this error.
 fn may_recover(error: &ReplicaError) -> bool {
-    let is_of_disk = matches!(
-        error,
-        ReplicaError::Store(StoreError::DiskFull(_) | StoreError::Io { .. })
-    );
     let is_transient = matches!(
         error,
-        ReplicaError::Bucket(BucketError::Unreachable(_)) | ReplicaError::Paused(_)
+        ReplicaError::Store(StoreError::DiskFull(_) | StoreError::Io { .. })
+            | ReplicaError::Bucket(BucketError::Unreachable(_))
+            | ReplicaError::Paused(_)
     );
-    is_of_disk || is_transient || error.is_of_log()
+    is_transient || error.is_of_log()
 }

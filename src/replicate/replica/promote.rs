@@ -1,18 +1,24 @@
 //! Making a replica the origin.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::log::LogReader;
 use super::{Replica, ReplicaError, Result};
-use crate::bucket::{BucketError, Created};
+use crate::bucket::BucketError;
 use crate::model::Head;
 use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::layout;
 use crate::replicate::publisher::lock::is_same_publisher;
+use crate::replicate::publisher::retry::Retry;
+use crate::store::StoredCommit;
 use crate::store::replication::{PublishedNote, ReplicaMark, ReplicaWriter};
 
-/// The maximum number of attempts to create the entry, and to learn whether it was created.
+/// The maximum number of slots in which the entry is tried.
 const TRIES: usize = 3;
+/// The time limit of retries to create the entry, and to learn whether it was created.
+const CREATE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A replica that became the origin.
 #[derive(Clone, Copy, Debug)]
@@ -52,12 +58,9 @@ impl Replica {
             // On the first attempt, a promotion followed by other commits does not count: that origin may be lost too.
             let promotion =
                 promotion.filter(|commit| attempt > 0 || commit.last_seq == self.file.head.seq);
-            // A promotion from this file, by a process that was killed, is applied like any other commit.
-            let applied = self.last_applied.as_ref();
-            let is_own = |of: u64| {
-                applied.is_some_and(|(seq, found)| *seq == of && is_same_publisher(found, who))
-            };
-            if let Some(commit) = promotion.filter(|commit| !is_own(commit.last_seq)) {
+            if let Some(commit) = promotion
+                && !self.has_promoted(&commit, who)?
+            {
                 return Err(ReplicaError::TakenOver {
                     who: commit.who,
                     what: commit.what,
@@ -78,8 +81,8 @@ impl Replica {
                 ..empty
             };
             let name = layout::log(header.slot);
-            let (bytes, hash) =
-                entry::encode(&header, &[&changes]).map_err(ReplicaError::malformed(&name))?;
+            let (bytes, hash) = entry::encode(&header, &[&changes])
+                .map_err(|malformed| ReplicaError::object(&name, malformed))?;
             if !self.create_entry(&name, &bytes)? {
                 continue;
             }
@@ -104,6 +107,14 @@ impl Replica {
         Err(ReplicaError::Overtaken)
     }
 
+    /// Whether the last entry is the promotion from this file by a process that was killed. It was applied like any other.
+    fn has_promoted(&self, commit: &StoredCommit, who: &str) -> Result<bool> {
+        let last = self.log.entry(self.file.mark.slot)?;
+        Ok(last.is_some_and(|last| {
+            last.header.seq == commit.last_seq && is_same_publisher(&last.header.who, who)
+        }))
+    }
+
     /// Makes this replica's file an independent database, whatever the log contains. A publisher then starts the log
     /// over with a whole state of it, which fences the old origin.
     ///
@@ -125,26 +136,16 @@ impl Replica {
         })
     }
 
-    /// Creates an entry. Returns whether it is ours: after a lost response, the bytes in the bucket decide.
+    /// Creates an entry. Returns whether it is ours.
     fn create_entry(&self, name: &str, bytes: &[u8]) -> Result<bool> {
-        let bucket = self.log.bucket();
-        let mut lost = None;
-        for _ in 0..TRIES {
-            let refused = match bucket.create(name, bytes) {
-                Ok(Created::New) => return Ok(true),
-                Ok(Created::Exists) => None,
-                Err(error) => Some(error),
-            };
-            match (bucket.get(name), refused) {
-                (Ok(Some(object)), _) => return Ok(object.bytes == bytes),
-                (Ok(None), Some(error @ BucketError::Refused(_))) if lost.is_none() => {
-                    return Err(error.into());
-                }
-                // The store may have refused because another request for the name was in progress.
-                (Ok(None), refused) => lost = refused.or(lost),
-                (Err(error), _) => lost = Some(error),
-            }
-        }
-        Err(lost.map_or(ReplicaError::Overtaken, ReplicaError::Unsure))
+        let status = Arc::default();
+        let mut retry = Retry::new(Some(Instant::now() + CREATE_TIMEOUT), &status);
+        retry
+            .create(self.log.bucket(), name, bytes)
+            .map_err(|error| match error {
+                // Nothing was sent before.
+                BucketError::Refused(_) if status.progress().failures == 1 => error.into(),
+                error => ReplicaError::Unsure(error),
+            })
     }
 }

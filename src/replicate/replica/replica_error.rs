@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use crate::bucket::BucketError;
 use crate::model::{DatabaseId, Printable, ShellWord, Timestamp};
-use crate::replicate::frame::MalformedObject;
 use crate::replicate::layout;
 use crate::store::StoreError;
-use crate::store::replication::ApplyError;
+use crate::store::replication::{ApplyError, SCHEMA};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -37,16 +36,16 @@ pub enum ReplicaError {
         found: DatabaseId,
     },
     #[error(
-        "the bucket has format {found}, made by a newer medfeed; medfeed {VERSION} reads format {known}; use the origin's \
+        "the bucket has format {0}, made by a newer medfeed; medfeed {VERSION} reads format {SCHEMA}; use the origin's \
          version here too"
     )]
-    Schema { found: u32, known: u32 },
+    Schema(u32),
     #[error(
-        "the bucket has format {found}, of an older medfeed; medfeed {VERSION} reads format {known}; bring its origin to \
+        "the bucket has format {0}, of an older medfeed; medfeed {VERSION} reads format {SCHEMA}; bring its origin to \
          this version first (docs/upgrading.md), then run `medfeed publish` there. Until then its replicas need the older \
          version"
     )]
-    OlderSchema { found: u32, known: u32 },
+    OlderSchema(u32),
     #[error(
         "the origin runs another version of medfeed, whose records have other fields; use the origin's version here too"
     )]
@@ -167,8 +166,9 @@ impl ReplicaError {
         }
     }
 
-    pub(super) fn malformed(name: &str) -> impl Fn(MalformedObject) -> ReplicaError {
-        move |malformed| ReplicaError::object(name, malformed)
+    /// Returns the error of an object of another database.
+    pub(super) fn of_database(name: &str, id: DatabaseId) -> ReplicaError {
+        ReplicaError::object(name, format!("it is of another database ({id})"))
     }
 
     /// Converts an error of applying the changes in an object.
@@ -196,8 +196,8 @@ impl ReplicaError {
         matches!(
             self,
             ReplicaError::OtherDatabase { .. }
-                | ReplicaError::Schema { .. }
-                | ReplicaError::OlderSchema { .. }
+                | ReplicaError::Schema(_)
+                | ReplicaError::OlderSchema(_)
                 | ReplicaError::OtherFields
                 | ReplicaError::Store(StoreError::Damaged { .. })
         )

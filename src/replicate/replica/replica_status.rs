@@ -19,7 +19,6 @@
 //! four other permits. So a valid key from there works, and other addresses lose no permit.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -55,6 +54,17 @@ pub struct ReplicaProgress {
     pub error: Option<String>,
 }
 
+/// When a replica last saw signs of its origin, since the machine's start.
+#[derive(Debug)]
+struct Seen {
+    /// The end of the log; `None` for never.
+    end: Option<Duration>,
+    /// The end of the log that the server shows.
+    loaded_end: Option<Duration>,
+    /// A new heartbeat or entry.
+    heartbeat: Duration,
+}
+
 /// The shared status of a replica.
 #[derive(Debug)]
 pub struct ReplicaStatus {
@@ -62,12 +72,7 @@ pub struct ReplicaStatus {
     staleness: Duration,
     heartbeat_check_every: Duration,
     started: Duration,
-    /// When the end of the log was last seen, in milliseconds since the machine's start; 0 for never.
-    end_seen_ms: AtomicU64,
-    /// The same time for the state that the server shows.
-    end_loaded_ms: AtomicU64,
-    /// When the last new heartbeat was read, in the same unit.
-    heartbeat_ms: AtomicU64,
+    seen: Mutex<Seen>,
     progress: Mutex<ReplicaProgress>,
     pub(super) ahead: Mutex<AheadTokens>,
 }
@@ -88,9 +93,11 @@ impl ReplicaStatus {
             staleness,
             heartbeat_check_every,
             started,
-            end_seen_ms: AtomicU64::new(0),
-            end_loaded_ms: AtomicU64::new(0),
-            heartbeat_ms: AtomicU64::new(millis(started)),
+            seen: Mutex::new(Seen {
+                end: None,
+                loaded_end: None,
+                heartbeat: started,
+            }),
             progress: Mutex::default(),
             ahead: Mutex::default(),
         }
@@ -112,22 +119,19 @@ impl ReplicaStatus {
 
     /// Records that the server has loaded all entries up to the end of the log that was last seen.
     pub fn note_end_loaded(&self) {
-        self.end_loaded_ms
-            .store(self.end_seen_ms.load(Ordering::Relaxed), Ordering::Relaxed);
+        let mut seen = self.seen.lock();
+        seen.loaded_end = seen.end;
     }
 
     /// Returns the time since the shown state was known to be the newest; `None` if it never was.
     pub fn stale_for(&self) -> Option<Duration> {
-        let end_loaded_ms = self.end_loaded_ms.load(Ordering::Relaxed);
-        (end_loaded_ms > 0)
-            .then(|| since_boot().saturating_sub(Duration::from_millis(end_loaded_ms)))
+        let loaded_end = self.seen.lock().loaded_end;
+        loaded_end.map(|at| since_boot().saturating_sub(at))
     }
 
     /// Returns the time since the last new heartbeat, or since the start.
     pub fn silent_for(&self) -> Duration {
-        since_boot().saturating_sub(Duration::from_millis(
-            self.heartbeat_ms.load(Ordering::Relaxed),
-        ))
+        since_boot().saturating_sub(self.seen.lock().heartbeat)
     }
 
     /// Returns the time since the start.
@@ -142,21 +146,21 @@ impl ReplicaStatus {
 
     /// Records that the log ended here when it was read at `asked`, a time since the machine's start.
     pub(super) fn note_end_seen(&self, asked: Duration) {
-        self.end_seen_ms
-            .store(millis(asked).max(1), Ordering::Relaxed);
+        self.seen.lock().end = Some(asked);
     }
 
     /// Records that the end of the log is in doubt. `known` is the last time when it was certain.
     pub(super) fn retract_end(&self, known: Option<Duration>) {
-        self.end_seen_ms
-            .fetch_min(known.map_or(0, millis), Ordering::Relaxed);
+        let mut seen = self.seen.lock();
+        seen.end = seen.end.min(known);
     }
 
     /// Records that the shown state may be of another history, so the replica must not respond before the end of the log
     /// is confirmed again.
     pub(super) fn withdraw(&self) {
-        self.end_seen_ms.store(0, Ordering::Relaxed);
-        self.end_loaded_ms.store(0, Ordering::Relaxed);
+        let mut seen = self.seen.lock();
+        seen.end = None;
+        seen.loaded_end = None;
     }
 
     /// Returns the time between two reads of the heartbeat.
@@ -165,8 +169,7 @@ impl ReplicaStatus {
     }
 
     pub(super) fn note_heartbeat(&self) {
-        self.heartbeat_ms
-            .store(millis(since_boot()), Ordering::Relaxed);
+        self.seen.lock().heartbeat = since_boot();
     }
 
     /// Remembers a seq that is ahead of the replica. Returns whether the origin lost its commit, as far as heartbeats show.
@@ -174,13 +177,9 @@ impl ReplicaStatus {
         self.ahead.lock().ask_if_lost(seq, since_boot())
     }
 
-    pub(super) fn update(&self, change: impl FnOnce(&mut ReplicaProgress)) {
-        change(&mut self.progress.lock());
+    pub(super) fn update<T>(&self, change: impl FnOnce(&mut ReplicaProgress) -> T) -> T {
+        change(&mut self.progress.lock())
     }
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Sync tokens ahead of a replica. Either their commits are not published yet, or the origin lost them. Only the
@@ -250,23 +249,16 @@ mod tests {
     fn retracting_the_end_of_the_log_never_makes_it_later() {
         let ms = Duration::from_millis;
         let status = ReplicaStatus::new(Duration::from_secs(60));
-        for (seen, known, expected) in
-            [(500, Some(300), 300), (300, Some(500), 300), (500, None, 0)]
-        {
+        for (seen, known, expected) in [
+            (500, Some(300), Some(300)),
+            (300, Some(500), Some(300)),
+            (500, None, None),
+        ] {
             status.note_end_seen(ms(seen));
             status.retract_end(known.map(ms));
-            assert_eq!(
-                status.end_seen_ms.load(Ordering::Relaxed),
-                expected,
-                "{seen} {known:?}"
-            );
+            let end = status.seen.lock().end;
+            assert_eq!(end, expected.map(ms), "{seen} {known:?}");
         }
-        status.note_end_seen(Duration::ZERO);
-        assert_eq!(
-            status.end_seen_ms.load(Ordering::Relaxed),
-            1,
-            "0 says never"
-        );
     }
 
     #[test]

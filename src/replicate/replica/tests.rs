@@ -5,13 +5,9 @@ use std::fs;
 
 use super::audit::audit;
 use super::*;
-use crate::model::{RowDigest, Scope};
+use crate::model::RowDigest;
 use crate::replicate::frame::Hash;
-use crate::replicate::publisher::{PublishSettings, Publisher};
-use crate::replicate::test_log::{ID, TestLog, time};
-use crate::store::Writer;
-use crate::store::restore::Restoration;
-use crate::store::write::licensing::KeySettings;
+use crate::replicate::test_log::{ID, TestLog, TestOrigin, once, states_every, time};
 
 const OTHER: Hash = [9; 32];
 
@@ -41,7 +37,6 @@ fn at(log: &TestLog, slot: u64, hash: Hash) -> Replica {
         alive: None,
         next_repair_at: Duration::ZERO,
         failed_load: None,
-        last_applied: None,
     }
 }
 
@@ -195,84 +190,50 @@ fn a_token_of_a_commit_that_waits_to_be_published_is_not_lost() {
     }
 }
 
-/// A published database, and the bucket after each of its slots.
+/// A published database, and its bucket.
 struct Origin {
-    folder: tempfile::TempDir,
+    base: TestOrigin,
     log: TestLog,
 }
 
 impl Origin {
     fn new() -> Origin {
         let origin = Origin {
-            folder: tempfile::tempdir().unwrap(),
+            base: TestOrigin::new(),
             log: TestLog::new(ID),
         };
-        let writer = Writer::open_or_create(&origin.at("origin.redb"), Duration::ZERO).unwrap();
-        let mut edit = writer.begin().unwrap();
-        edit.set_license("all", Scope::nothing(), None).unwrap();
-        edit.commit().unwrap();
-        drop(writer);
-        origin.publish(&origin.log);
+        origin.base.publish(&origin.log, once()).unwrap();
         origin
     }
 
     /// A copy of the database and its bucket. From here on they have different histories.
     fn fork(&self) -> Origin {
         let fork = Origin {
-            folder: tempfile::tempdir().unwrap(),
+            base: self.base.copy(),
             log: TestLog::new(ID),
         };
-        fs::copy(self.at("origin.redb"), fork.at("origin.redb")).unwrap();
         self.log.copy_to(&fork.log);
         fork
     }
 
     fn at(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn publish(&self, log: &TestLog) {
-        self.publish_with(log, PublishSettings::once(Duration::ZERO, false));
-    }
-
-    fn publish_with(&self, log: &TestLog, settings: PublishSettings) {
-        let bucket = Arc::new(log.bucket());
-        Publisher::start(&self.at("origin.redb"), bucket, settings, Arc::default())
-            .unwrap()
-            .run(|| ())
-            .unwrap();
+        self.base.at(name)
     }
 
     /// Adds a state at the end of the log.
     fn add_state(&self) {
-        let settings = PublishSettings::once(Duration::ZERO, false);
-        self.publish_with(
-            &self.log,
-            PublishSettings {
-                state_every: Duration::ZERO,
-                ..settings
-            },
-        );
+        let settings = states_every(Duration::ZERO);
+        self.base.publish(&self.log, settings).unwrap();
     }
 
     fn commit(&self) {
-        let writer = Writer::open(&self.at("origin.redb"), Duration::ZERO).unwrap();
-        let mut edit = writer.begin().unwrap();
-        edit.create_key("all", KeySettings::default()).unwrap();
-        edit.commit().unwrap();
-        drop(writer);
-        self.publish(&self.log);
+        self.base.next(&self.log);
     }
 
     /// Restores the database and publishes it: a state that continues the log from other rows.
     fn restore(&self) {
-        let (database, backup) = (self.at("origin.redb"), self.at("backup.redb"));
-        fs::copy(&database, &backup).unwrap();
-        Restoration::prepare(&database, &backup, Duration::ZERO, None)
-            .unwrap()
-            .finish()
-            .unwrap();
-        self.publish(&self.log);
+        self.base.restore(&self.base.copy());
+        self.base.publish(&self.log, once()).unwrap();
     }
 
     fn start(&self, log: &TestLog) -> Result<Replica, ReplicaError> {
@@ -389,7 +350,7 @@ fn a_replica_moves_to_a_second_bucket_of_its_database() {
     origin.commit();
     assert_eq!(polled(&mut origin.start(&origin.log).unwrap()), (2, None));
     let second = TestLog::new(ID);
-    origin.publish(&second);
+    origin.base.publish(&second, once()).unwrap();
     let mut replica = origin.start(&second).unwrap();
     assert_eq!(
         polled(&mut replica),

@@ -134,29 +134,35 @@ pub fn digest_of(transaction: &ReadTransaction) -> Result<RowDigest> {
     let mut digest = RowDigest::default();
     for_each_row(transaction, &mut |table, key, value| {
         digest.add(table, key, value);
-        Ok(())
+        Ok::<_, StoreError>(())
     })?;
     Ok(digest)
 }
 
 /// A callback that receives the code of the table, the key and the value.
-type EachRow<'a> = dyn FnMut(u8, &[u8], &[u8]) -> Result<()> + 'a;
+type EachRow<'a, E> = dyn FnMut(u8, &[u8], &[u8]) -> Result<(), E> + 'a;
 
 /// Calls `each` with every row that is not local, in the order of tables and keys.
-pub fn for_each_row(transaction: &ReadTransaction, each: &mut EachRow<'_>) -> Result<()> {
+pub fn for_each_row<E: From<StoreError>>(
+    transaction: &ReadTransaction,
+    each: &mut EachRow<'_, E>,
+) -> Result<(), E> {
     for code in 0..CODED_TABLES {
-        on_table!(code, table => for_each_row_of(code, &transaction.open_table(table)?, each)?);
+        on_table!(code, table => {
+            let table = transaction.open_table(table).map_err(StoreError::from)?;
+            for_each_row_of(code, &table, each)?;
+        });
     }
     Ok(())
 }
 
-fn for_each_row_of<K: Key + 'static, V: Value + 'static>(
+fn for_each_row_of<K: Key + 'static, V: Value + 'static, E: From<StoreError>>(
     code: u8,
     table: &ReadOnlyTable<K, V>,
-    each: &mut EachRow<'_>,
-) -> Result<()> {
-    for entry in table.iter()? {
-        let (key, value) = entry?;
+    each: &mut EachRow<'_, E>,
+) -> Result<(), E> {
+    for entry in table.iter().map_err(StoreError::from)? {
+        let (key, value) = entry.map_err(StoreError::from)?;
         let key = key.value();
         let value = value.value();
         let key = K::as_bytes(&key);

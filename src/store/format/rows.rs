@@ -224,7 +224,7 @@ pub fn damaged_row(kind: &str, seq: u64, detail: impl Display) -> StoreError {
 }
 
 /// Returns the id and the JSON of a row of `log`. The JSON matches its hash.
-pub fn verified_text<'a>(
+fn verified_text<'a>(
     kind: &str,
     seq: u64,
     (id, stored, text): LogValue<'a>,

@@ -5,20 +5,19 @@ use std::path::Path;
 use redb::ReadableTable;
 
 use crate::model::{DatabaseId, Head, RowDigest, Timestamp};
+use crate::store::Result;
 use crate::store::error::opaque_debug;
 use crate::store::file::draft::Draft;
-use crate::store::file::metadata::{FileIdentity, refuse_other_names, resolve};
-use crate::store::file::open::{OpenOptions, Writer};
+use crate::store::file::metadata::{refuse_other_names, resolve};
+use crate::store::file::open::Writer;
 use crate::store::file::published::JUMP_SEQS;
-use crate::store::file::replace::{BackupReport, LockedFile, create_tables, write_backup};
-use crate::store::format::meta::{ReplicaMark, Version, database_id, find_mark};
+use crate::store::file::replace::{BackupReport, create_tables, write_backup};
+use crate::store::format::meta::{ReplicaMark, Version, database_id};
 use crate::store::format::rows::{CommitPoint, last_commit, unseal_commit};
 use crate::store::format::tables::{self, META, META_SECRET};
-use crate::store::panics::guard;
 use crate::store::replication::apply::{ApplyError, apply};
 use crate::store::replication::replica_writer::{ReplicaWriter, put_mark};
 use crate::store::write_tx::WriteTx;
-use crate::store::{Result, StoreError};
 
 /// A load in one transaction. Dropping it leaves nothing behind.
 pub struct ReplicaDraft {
@@ -118,58 +117,18 @@ impl LoadedDraft {
 
     /// Gives the replica its name in one step. `replaced` has this name now, and stays locked until then.
     pub fn persist(self, replaced: Option<ReplicaWriter>) -> Result<ReplicaWriter> {
-        self.put_in_place(replaced.as_ref().map(|old| old.writer.identity), replaced)
-    }
-
-    /// Replaces the file of an older replica in one step.
-    pub fn replace_older(self, replaced: OlderReplica) -> Result<ReplicaWriter> {
-        self.put_in_place(Some(replaced.lock.file.stamp.identity), replaced)
-    }
-
-    fn put_in_place<L>(self, old: Option<FileIdentity>, lock: L) -> Result<ReplicaWriter> {
         let LoadedDraft { replica, new } = self;
         let target = new.target().to_owned();
-        match old {
+        match &replaced {
             None => new.persist_new()?,
             Some(old) => {
                 refuse_other_names(&target)?;
-                new.replace(old)?;
+                new.replace(old.writer.identity)?;
             }
         }
-        drop(lock);
+        drop(replaced);
         Ok(ReplicaWriter {
             writer: replica.writer.moved_to(&target),
-        })
-    }
-}
-
-/// The locked file of a replica whose rows lack fields of this program. Its data must be loaded again.
-#[derive(Debug)]
-pub struct OlderReplica {
-    lock: LockedFile,
-    /// The id of the origin's database.
-    pub id: DatabaseId,
-    /// The last commit in the file.
-    pub head: Head,
-}
-
-impl OlderReplica {
-    /// Locks the file. Fails at once if another process has opened it for writing.
-    pub fn open(path: &Path) -> Result<OlderReplica> {
-        let path = resolve(path);
-        guard(|| {
-            let lock = LockedFile::lock(&path, OpenOptions::ANY)?;
-            let rows = lock.file.begin_read()?;
-            let mark =
-                find_mark(&rows)?.ok_or_else(|| StoreError::NotAReplica { path: path.clone() })?;
-            let head = last_commit(&rows.open_table(tables::COMMITS)?)?
-                .point()
-                .head();
-            Ok(OlderReplica {
-                lock,
-                id: mark.id,
-                head,
-            })
         })
     }
 }

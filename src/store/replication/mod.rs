@@ -15,6 +15,6 @@ pub use crate::store::file::open::read_replica;
 pub use crate::store::format::meta::ReplicaMark;
 pub use crate::store::format::tables::SCHEMA;
 pub use apply::ApplyError;
-pub use draft::{LoadedDraft, OlderReplica, ReplicaDraft};
+pub use draft::{LoadedDraft, ReplicaDraft};
 pub use origin::OriginView;
 pub use replica_writer::{CommitChanges, ReplicaWriter};

@@ -59,14 +59,9 @@ impl OriginView {
         )
     }
 
-    /// Whether the history contains the commit with this last seq and lineage. Seq 0 is part of every history.
-    pub fn holds(&self, seq: u64, lineage: [u8; 16]) -> Result<bool> {
-        guard(|| {
-            has_commit(
-                &self.transaction.open_table(tables::COMMITS)?,
-                Head { seq, lineage },
-            )
-        })
+    /// Whether the history contains a commit. Seq 0 is part of every history.
+    pub fn holds(&self, head: Head) -> Result<bool> {
+        guard(|| has_commit(&self.transaction.open_table(tables::COMMITS)?, head))
     }
 
     /// The last commit of the database that a restore replaced by this one; `None` if none did.
@@ -112,7 +107,7 @@ impl OriginView {
         }
         while let Some(OutboxHeader { commit, .. }) = self.header_after(last.seq)? {
             bytes = bytes.saturating_add(commit.bytes);
-            let follows = commit.base == last && self.holds(commit.last_seq, commit.lineage)?;
+            let follows = commit.base == last && self.holds(commit.head())?;
             if !follows || (bytes > max_bytes && !commits.is_empty()) {
                 break;
             }
@@ -147,15 +142,15 @@ impl OriginView {
 
     /// Passes all rows that replicas have too to `sink`, encoded as runs. Each part has about `part_bytes` and can be
     /// applied by itself, in order. Returns the digest of the rows.
-    pub fn dump(
+    pub fn dump<E: From<StoreError>>(
         &self,
         part_bytes: usize,
-        sink: &mut dyn FnMut(Vec<u8>) -> Result<()>,
-    ) -> Result<RowDigest> {
+        sink: &mut dyn FnMut(Vec<u8>) -> Result<(), E>,
+    ) -> Result<RowDigest, E> {
         let mut digest = RowDigest::default();
         let mut part = ChangeEncoder::default();
         guard(|| {
-            for_each_row(&self.transaction, &mut |table, key, value| {
+            for_each_row::<E>(&self.transaction, &mut |table, key, value| {
                 digest.add(table, key, value);
                 part.run_row(table, key, value);
                 if part.len() >= part_bytes {

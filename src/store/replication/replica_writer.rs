@@ -35,8 +35,17 @@ pub struct ReplicaWriter {
 impl ReplicaWriter {
     /// Opens a replica for writing. Follows links. Fails at once if another process has opened it for writing.
     pub fn open(path: &Path) -> Result<ReplicaWriter> {
+        ReplicaWriter::open_with(path, OpenOptions::ANY_CURRENT)
+    }
+
+    /// Opens a replica whose rows may lack fields of this program, to replace it.
+    pub fn open_older(path: &Path) -> Result<ReplicaWriter> {
+        ReplicaWriter::open_with(path, OpenOptions::ANY)
+    }
+
+    fn open_with(path: &Path, options: OpenOptions) -> Result<ReplicaWriter> {
         let replica = ReplicaWriter {
-            writer: Writer::open_with(path, OpenOptions::ANY_CURRENT)?,
+            writer: Writer::open_with(path, options)?,
         };
         replica.mark()?;
         Ok(replica)

@@ -92,7 +92,7 @@ impl TestOrigin {
     fn draft(&self) -> LoadedDraft {
         let mut draft = ReplicaDraft::create_for(&self.at("replica.redb")).unwrap();
         let view = self.view();
-        let digest = view.dump(100, &mut |part| {
+        let digest = view.dump::<StoreError>(100, &mut |part| {
             draft.add_part(&part).unwrap();
             Ok(())
         });
@@ -229,12 +229,12 @@ fn pending_commits_are_in_order_and_limited() {
         Some(seqs[2..3].to_vec()),
         "one at least"
     );
-    assert!(
-        heads
-            .iter()
-            .all(|head| view.holds(head.seq, head.lineage).unwrap())
-    );
-    assert!(!view.holds(seqs[0], heads[1].lineage).unwrap() && view.holds(0, [0; 16]).unwrap());
+    assert!(heads.iter().all(|head| view.holds(*head).unwrap()));
+    let mixed = Head {
+        seq: seqs[0],
+        ..heads[1]
+    };
+    assert!(!view.holds(mixed).unwrap() && view.holds(Head::default()).unwrap());
     let commits = view
         .pending_after(from, u64::MAX)
         .unwrap()
@@ -425,7 +425,7 @@ fn a_restore_skips_the_lost_seqs() {
             heads.map(|head| view.is_restored_over(head).unwrap()),
             [true, true, false, false]
         );
-        assert!(!view.holds(lost.seq, lost.lineage).unwrap());
+        assert!(!view.holds(lost).unwrap());
         let head = origin.head();
         assert_eq!(head.seq, lost.seq + (1 << 32));
         assert_eq!(waiting(&view, lost, u64::MAX), None);
@@ -608,7 +608,7 @@ fn an_incomplete_load_gets_no_name() {
     let view = origin.view();
     let digest = view.digest().unwrap();
     let mut parts = Vec::new();
-    view.dump(64, &mut |part| {
+    view.dump::<StoreError>(64, &mut |part| {
         parts.push(part);
         Ok(())
     })
@@ -743,7 +743,11 @@ fn pending_commits_fill_an_entry_to_the_byte() {
             "{max_bytes}"
         );
     }
-    assert!(!view.holds(0, [1; 16]).unwrap(), "seq 0 has one lineage");
+    let wrong = Head {
+        lineage: [1; 16],
+        ..Head::default()
+    };
+    assert!(!view.holds(wrong).unwrap(), "seq 0 has one lineage");
     let first = from.seq + 1;
     let descriptions =
         [from.seq, seqs[1], seqs[2]].map(|seq| view.describe_commits_after(seq).unwrap());

@@ -1,6 +1,8 @@
 //! Each kind of damage is found by the check, in its table.
 
-use redb::{ReadableTable, TableDefinition, WriteTransaction};
+use std::borrow::Borrow;
+
+use redb::{Key, ReadableTable, TableDefinition, Value, WriteTransaction};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -8,7 +10,7 @@ use super::{
     Sample, batch, conference, everything, id, in_country, organization, removal, snapshot, tag,
 };
 use crate::model::time::now;
-use crate::model::{Dataset, FeedId, KeyRecord, License, LicenseId, Organization, Tag, Timestamp};
+use crate::model::{Dataset, FeedId, KeyRecord, License, LicenseId, Organization, Timestamp};
 use crate::store::check::{CheckReport, check};
 use crate::store::format::rows::{
     FeedSum, StoredCommit, hash, seal, seal_under, unseal, unseal_under,
@@ -94,10 +96,30 @@ fn row<T: DeserializeOwned>(tx: &WriteTransaction, table: Rows, key: u64) -> T {
 }
 
 fn put<T: Serialize>(tx: &WriteTransaction, table: Rows, key: u64, row: &T) {
-    tx.open_table(table)
-        .unwrap()
-        .insert(key, seal(row).unwrap().as_slice())
-        .unwrap();
+    insert(tx, table, key, seal(row).unwrap().as_slice());
+}
+
+fn insert<'k, 'v, K: Key + 'static, V: Value + 'static>(
+    tx: &WriteTransaction,
+    table: TableDefinition<'static, K, V>,
+    key: impl Borrow<K::SelfType<'k>>,
+    value: impl Borrow<V::SelfType<'v>>,
+) {
+    tx.open_table(table).unwrap().insert(key, value).unwrap();
+}
+
+fn remove<'k, K: Key + 'static, V: Value + 'static>(
+    tx: &WriteTransaction,
+    table: TableDefinition<'static, K, V>,
+    key: impl Borrow<K::SelfType<'k>>,
+) {
+    tx.open_table(table).unwrap().remove(key).unwrap();
+}
+
+/// The first organization and the first tag have one name.
+fn name_of_first(tx: &WriteTransaction) -> String {
+    let one: Organization = row(tx, tables::ORGANIZATIONS, 1);
+    one.fields().name.clone().unwrap()
 }
 
 fn license(tx: &WriteTransaction, name: &str) -> License {
@@ -199,13 +221,61 @@ fn entry(tx: &WriteTransaction, feed: u64, number: u64) -> (u64, u64) {
         .value()
 }
 
+/// Changes the entry of a record in the feed of the license `moved`, or in its baseline.
+fn change_entry(
+    tx: &WriteTransaction,
+    of: fn(&WriteTransaction, &str) -> u64,
+    number: u64,
+    change: impl FnOnce((u64, u64)) -> (u64, u64),
+) {
+    let feed = of(tx, "moved");
+    let (seq, log_seq) = change(entry(tx, feed, number));
+    put_entry(tx, feed, number, seq, log_seq);
+}
+
+/// The key of a record's entry in the feed of the license `moved`.
+fn of_moved(tx: &WriteTransaction, number: u64) -> (u64, u64) {
+    let feed = feed(tx, "moved");
+    (feed, entry(tx, feed, number).0)
+}
+
+fn change_head(tx: &WriteTransaction, feed: u64, change: impl FnOnce(&mut FeedSum)) {
+    let mut head: FeedSum = row(tx, tables::FEEDS, feed);
+    change(&mut head);
+    put(tx, tables::FEEDS, feed, &head);
+}
+
+fn join_too_late(license: &mut License) {
+    let subscription = &mut license.subscriptions[Dataset::Conferences];
+    subscription.as_mut().unwrap().joined_at = license.scope_seq + 1;
+}
+
+fn change_log_hash(tx: &WriteTransaction) {
+    let key = (CONFERENCES, log_seq(tx, 3));
+    insert(tx, tables::LOG, key, (3, hash(b"other"), &b"{}"[..]));
+}
+
+fn change_secret(tx: &WriteTransaction) {
+    let mut meta = tx.open_table(tables::META).unwrap();
+    let secret = meta.get(tables::META_SECRET).unwrap().unwrap();
+    let mut row = secret.value().to_vec();
+    drop(secret);
+    row[40] ^= 1;
+    meta.insert(tables::META_SECRET, row.as_slice()).unwrap();
+}
+
 fn no_such_feed(tx: &WriteTransaction) {
-    put(
-        tx,
-        tables::FEEDS,
-        777,
-        &FeedSum::empty(FeedId(777), Dataset::Conferences),
-    );
+    let feed = FeedSum::empty(FeedId(777), Dataset::Conferences);
+    put(tx, tables::FEEDS, 777, &feed);
+}
+
+/// Changes a file from these bytes on.
+fn change(sample: &Sample, bytes: &[u8], change: impl FnOnce(&WriteTransaction)) {
+    std::fs::write(sample.path(), bytes).unwrap();
+    let writer = sample.writer();
+    let tx = writer.begin_raw().unwrap();
+    change(&tx);
+    tx.commit().unwrap();
 }
 
 /// The name of the case, the damage, the table in the error, and a part of its message.
@@ -217,241 +287,75 @@ type Damage = (
 );
 
 const DAMAGES: [Damage; 46] = cases![
-    "two organizations of one name",
-    |tx| {
-        let one: Organization = row(tx, tables::ORGANIZATIONS, 1);
-        put(
-            tx,
-            tables::ORGANIZATIONS,
-            2,
-            &organization(2, one.fields().name.as_deref().unwrap()),
-        );
-    },
-    "organizations",
-    "the name `One` occurs twice";
-    "two tags of one name",
-    |tx| {
-        let one: Tag = row(tx, tables::TAGS, 1);
-        put(
-            tx,
-            tables::TAGS,
-            2,
-            &tag(2, one.fields().name.as_deref().unwrap()),
-        );
-    },
-    "tags",
-    "occurs twice";
+    "two organizations of one name", |tx| put(tx, tables::ORGANIZATIONS, 2, &organization(2, &name_of_first(tx))),
+        "organizations", "the name `One` occurs twice";
+    "two tags of one name", |tx| put(tx, tables::TAGS, 2, &tag(2, &name_of_first(tx))), "tags", "occurs twice";
     "commits that overlap", |tx| change_commit(tx, |row| row.first_seq -= 1), "commits", "does not follow seq";
     "a commit before its predecessor", |tx| change_commit(tx, |row| row.time = Timestamp::from_unix_s(2_000)),
         "commits", "is earlier than the one before it";
-    "a record without a row",
-        |tx| { drop(tx.open_table(tables::RECORDS).unwrap().insert((CONFERENCES, 3), 9_999).unwrap()) },
-        "records", "conferences 3 has no row at seq 9999";
-    "the row of another record",
-    |tx| {
-        let other = log_seq(tx, 1);
-        tx.open_table(tables::RECORDS)
-            .unwrap()
-            .insert((CONFERENCES, 3), other)
-            .unwrap();
-    },
-    "records",
-    "is not of record 3";
+    "a record without a row", |tx| insert(tx, tables::RECORDS, (CONFERENCES, 3), 9_999), "records",
+        "conferences 3 has no row at seq 9999";
+    "the row of another record", |tx| insert(tx, tables::RECORDS, (CONFERENCES, 3), log_seq(tx, 1)), "records",
+        "is not of record 3";
     "a name that records do not show", |tx| put(tx, tables::ORGANIZATIONS, 1, &organization(1, "Another")),
         "log", "does not match its record";
-    "a log row that does not match its hash",
-    |tx| {
-        let (number, _, text) = {
-            let log = tx.open_table(tables::LOG).unwrap();
-            let found = log.get((CONFERENCES, log_seq(tx, 3))).unwrap().unwrap();
-            let (number, hash, text) = found.value();
-            (number, hash, text.to_vec())
-        };
-        let mut log = tx.open_table(tables::LOG).unwrap();
-        log.insert(
-            (CONFERENCES, log_seq(tx, 3)),
-            (number, hash(b"other"), text.as_slice()),
-        )
-        .unwrap();
-    },
-    "log",
-    "does not match its hash";
-    "an organization that is gone",
-        |tx| { drop(tx.open_table(tables::ORGANIZATIONS).unwrap().remove(1).unwrap()) }, "records",
-        "which does not exist";
-    "a tag that is gone", |tx| drop(tx.open_table(tables::TAGS).unwrap().remove(1).unwrap()), "records",
-        "which does not exist";
-    "a log row without a record",
-    |tx| {
-        let text = b"{}".as_slice();
-        tx.open_table(tables::LOG)
-            .unwrap()
-            .insert((CONFERENCES, 8_888), (8, hash(text), text))
-            .unwrap();
-    },
-    "log",
-    "5 rows of conferences for 4 records";
+    "a log row that does not match its hash", change_log_hash, "log", "does not match its hash";
+    "an organization that is gone", |tx| remove(tx, tables::ORGANIZATIONS, 1), "records", "which does not exist";
+    "a tag that is gone", |tx| remove(tx, tables::TAGS, 1), "records", "which does not exist";
+    "a log row without a record", |tx| insert(tx, tables::LOG, (CONFERENCES, 8_888), (8, hash(b"{}"), &b"{}"[..])),
+        "log", "5 rows of conferences for 4 records";
     "a wrong count of records", |tx| change_commit(tx, |row| row.records[Dataset::Conferences] += 1),
         "commits", "the last commit counts 5 conferences, there are 4";
     "a link that is missing", |tx| drop(tx.open_table(tables::LINKS).unwrap().pop_first().unwrap()), "links",
         "is missing";
-    "a link too many",
-        |tx| { drop(tx.open_table(tables::LINKS).unwrap().insert((1, 2, CONFERENCES, 1), ()).unwrap()) },
-        "links", "is not in the record";
+    "a link too many", |tx| insert(tx, tables::LINKS, (1, 2, CONFERENCES, 1), ()), "links", "is not in the record";
     "a license of the future", |tx| change_license(tx, "all", |license| license.scope_seq = 9_999),
         "licenses", "beyond the last commit";
     "a feed without its dataset", |tx| change_license(tx, "moved", |license| license.scope.datasets.clear()),
         "licenses", "does not match its feeds: conferences";
     "a dataset without its feed",
-    |tx| {
-        change_license(tx, "moved", |license| {
-            license.scope.datasets.insert(Dataset::Journals);
-        });
-    },
-    "licenses",
-    "does not match its feeds: journals";
+        |tx| { change_license(tx, "moved", |license| license.scope.datasets.extend([Dataset::Journals])) },
+        "licenses", "does not match its feeds: journals";
     "one feed for two scopes",
         |tx| { change_license(tx, "same", |license| { license.scope.countries = Some(["Spain".to_owned()].into()) }) },
         "licenses", "but have different scopes";
-    "a license that joined later than it was changed",
-    |tx| {
-        change_license(tx, "all", |license| {
-            let subscription = license.subscriptions[Dataset::Conferences]
-                .as_mut()
-                .unwrap();
-            subscription.joined_at = license.scope_seq + 1;
-        });
-    },
-    "licenses",
-    "after it was changed last";
-    "a hidden record in a baseline",
-    |tx| {
-        let (feed, seq) = (baseline(tx, "moved"), log_seq(tx, 3));
-        let (at, _) = entry(tx, feed, 3);
-        put_entry(tx, feed, 3, at, seq);
-    },
-    "feed_records",
-    "conferences 3 is live in the baseline of license `moved`, which must not show it";
-    "another log seq in a baseline",
-    |tx| {
-        let (feed, seq) = (baseline(tx, "moved"), log_seq(tx, 4));
-        let (at, _) = entry(tx, feed, 4);
-        put_entry(tx, feed, 4, at, seq + 1);
-    },
-    "feed_records",
-    "conferences 4 has another log seq in the baseline of license `moved`";
-    "a record that a baseline lost",
-    |tx| {
-        let feed = baseline(tx, "moved");
-        let (at, _) = entry(tx, feed, 4);
-        put_entry(tx, feed, 4, at, TOMBSTONE);
-    },
-    "feed_records",
-    "conferences 4 is not live in the baseline of license `moved`, which must show it";
-    "a hidden record in a feed",
-    |tx| {
-        let (feed, seq) = (feed(tx, "moved"), log_seq(tx, 3));
-        put_entry(tx, feed, 3, seq, seq);
-    },
-    "feed_records",
-    "whose licenses must not show it";
-    "another seq in a feed",
-    |tx| {
-        let feed = feed(tx, "moved");
-        let (seq, log_seq) = entry(tx, feed, 4);
-        put_entry(tx, feed, 4, seq + 1, log_seq);
-    },
-    "feed_records",
-    "conferences 4 has another seq in feed";
-    "another log seq in a feed",
-    |tx| {
-        let (feed, other) = (feed(tx, "moved"), log_seq(tx, 3));
-        put_entry(tx, feed, 4, other, other);
-    },
-    "feed_records",
-    "conferences 4 has another seq in feed";
-    "a record that a feed lost",
-    |tx| {
-        let feed = feed(tx, "moved");
-        let (seq, _) = entry(tx, feed, 4);
-        put_entry(tx, feed, 4, seq, TOMBSTONE);
-    },
-    "feed_records",
-    "conferences 4 is not live in feed";
-    "an entry of the future",
-    |tx| {
-        let (feed, seq) = (feed(tx, "moved"), 9_999);
-        put_entry(tx, feed, 4, seq, seq);
-    },
-    "feed_records",
-    "beyond the last commit";
+    "a license that joined later than it was changed", |tx| change_license(tx, "all", join_too_late), "licenses",
+        "after it was changed last";
+    "a hidden record in a baseline", |tx| change_entry(tx, baseline, 3, |(at, _)| (at, log_seq(tx, 3))),
+        "feed_records", "conferences 3 is live in the baseline of license `moved`, which must not show it";
+    "another log seq in a baseline", |tx| change_entry(tx, baseline, 4, |(at, _)| (at, log_seq(tx, 4) + 1)),
+        "feed_records", "conferences 4 has another log seq in the baseline of license `moved`";
+    "a record that a baseline lost", |tx| change_entry(tx, baseline, 4, |(at, _)| (at, TOMBSTONE)),
+        "feed_records", "conferences 4 is not live in the baseline of license `moved`, which must show it";
+    "a hidden record in a feed", |tx| put_entry(tx, feed(tx, "moved"), 3, log_seq(tx, 3), log_seq(tx, 3)),
+        "feed_records", "whose licenses must not show it";
+    "another seq in a feed", |tx| change_entry(tx, feed, 4, |(seq, log_seq)| (seq + 1, log_seq)),
+        "feed_records", "conferences 4 has another seq in feed";
+    "another log seq in a feed", |tx| change_entry(tx, feed, 4, |_| (log_seq(tx, 3), log_seq(tx, 3))),
+        "feed_records", "conferences 4 has another seq in feed";
+    "a record that a feed lost", |tx| change_entry(tx, feed, 4, |(seq, _)| (seq, TOMBSTONE)),
+        "feed_records", "conferences 4 is not live in feed";
+    "an entry of the future", |tx| change_entry(tx, feed, 4, |_| (9_999, 9_999)), "feed_records",
+        "beyond the last commit";
     "an entry that the index by id has otherwise",
-    |tx| {
-        let feed = feed(tx, "moved");
-        let (seq, _) = entry(tx, feed, 4);
-        tx.open_table(tables::FEED_ENTRIES)
-            .unwrap()
-            .insert((feed, seq), (4, seq + 1))
-            .unwrap();
-    },
-    "feed_entries",
-    "does not match its index by id";
-    "an entry that is missing",
-    |tx| {
-        let feed = feed(tx, "moved");
-        let (seq, _) = entry(tx, feed, 4);
-        tx.open_table(tables::FEED_ENTRIES)
-            .unwrap()
-            .remove((feed, seq))
-            .unwrap();
-    },
-    "feed_entries",
-    "has no entry at seq";
-    "a head that does not add up",
-    |tx| {
-        let feed = feed(tx, "moved");
-        let head: FeedSum = row(tx, tables::FEEDS, feed);
-        put(
-            tx,
-            tables::FEEDS,
-            feed,
-            &FeedSum {
-                newest_seq: head.newest_seq - 1,
-                ..head
-            },
-        );
-    },
-    "feeds",
-    "do not add up to its sum";
+        |tx| { insert(tx, tables::FEED_ENTRIES, of_moved(tx, 4), (4, of_moved(tx, 4).1 + 1)) }, "feed_entries",
+        "does not match its index by id";
+    "an entry that is missing", |tx| remove(tx, tables::FEED_ENTRIES, of_moved(tx, 4)), "feed_entries",
+        "has no entry at seq";
+    "a head that does not add up", |tx| change_head(tx, feed(tx, "moved"), |head| head.newest_seq -= 1), "feeds",
+        "do not add up to its sum";
     "a feed of nobody", no_such_feed, "feeds", "no license uses feed 777";
-    "entries of nobody by seq",
-        |tx| { drop(tx.open_table(tables::FEED_ENTRIES).unwrap().insert((777, 1), (1, 1)).unwrap()) },
-        "feed_entries", "no license uses feed 777";
-    "entries of nobody by id",
-        |tx| { drop(tx.open_table(tables::FEED_RECORDS).unwrap().insert((777, 1), (1, 1)).unwrap()) },
-        "feed_records", "no license uses feed 777";
+    "entries of nobody by seq", |tx| insert(tx, tables::FEED_ENTRIES, (777, 1), (1, 1)), "feed_entries",
+        "no license uses feed 777";
+    "entries of nobody by id", |tx| insert(tx, tables::FEED_RECORDS, (777, 1), (1, 1)), "feed_records",
+        "no license uses feed 777";
     "a key without a license", |tx| change_key(tx, |key| key.license = LicenseId(7)), "keys",
         "has a license that does not exist";
     "a key that is found by another hash", change_key_hash, "keys", "a row does not match its hash";
-    "a secret with another bit",
-    |tx| {
-        let mut meta = tx.open_table(tables::META).unwrap();
-        let mut row = meta
-            .get(tables::META_SECRET)
-            .unwrap()
-            .unwrap()
-            .value()
-            .to_vec();
-        row[40] ^= 1;
-        meta.insert(tables::META_SECRET, row.as_slice()).unwrap();
-    },
-    "meta",
-    "a row does not match its hash";
-    "a secret that is cut short",
-        |tx| { drop(tx.open_table(tables::META).unwrap().insert(tables::META_SECRET, [7; 15].as_slice()).unwrap()) },
-        "meta", "a row is cut short";
-    "a lost secret", |tx| { drop(tx.open_table(tables::META).unwrap().remove(tables::META_SECRET).unwrap()) },
-        "meta", "the token secret is missing";
+    "a secret with another bit", change_secret, "meta", "a row does not match its hash";
+    "a secret that is cut short", |tx| insert(tx, tables::META, tables::META_SECRET, &[7; 15][..]), "meta",
+        "a row is cut short";
+    "a lost secret", |tx| remove(tx, tables::META, tables::META_SECRET), "meta", "the token secret is missing";
     "a wrong count of organizations", |tx| change_commit(tx, |row| row.counts.organizations += 1),
         "organizations", "the last commit counts 3";
     "a wrong count of tags", |tx| change_commit(tx, |row| row.counts.tags -= 1), "tags", "the last commit counts 1";
@@ -505,13 +409,7 @@ fn each_damage_is_found() {
     );
     let bytes = std::fs::read(sound.path()).unwrap();
     for (what, damage, table, text) in DAMAGES {
-        std::fs::write(sound.path(), &bytes).unwrap();
-        {
-            let writer = sound.writer();
-            let tx = writer.begin_raw().unwrap();
-            damage(&tx);
-            tx.commit().unwrap();
-        }
+        change(&sound, &bytes, damage);
         let found = examine(&sound).findings;
         let is_told = found
             .iter()
@@ -525,17 +423,11 @@ fn sound_files_report_no_damage() {
     let sample = sample();
     let bytes = std::fs::read(sample.path()).unwrap();
     let ahead = |seconds: i64| {
-        std::fs::write(sample.path(), &bytes).unwrap();
-        let writer = sample.writer();
-        let tx = writer.begin_raw().unwrap();
-        change_commit(&tx, |row| row.time = now().plus_s(seconds));
-        // The digest is then of another state.
-        tx.open_table(tables::META)
-            .unwrap()
-            .remove(tables::META_PUBLISH)
-            .unwrap();
-        tx.commit().unwrap();
-        drop(writer);
+        change(&sample, &bytes, |tx| {
+            change_commit(tx, |row| row.time = now().plus_s(seconds));
+            // The digest is then of another state.
+            remove(tx, tables::META, tables::META_PUBLISH);
+        });
         let report = examine(&sample);
         assert_eq!(report.damages, 0, "{:?}", report.findings);
         report.warnings.len()
@@ -547,18 +439,13 @@ fn sound_files_report_no_damage() {
     );
 
     // A key may outlive its license if it is revoked.
-    std::fs::write(sample.path(), &bytes).unwrap();
-    let writer = sample.writer();
-    let tx = writer.begin_raw().unwrap();
-    change_key(&tx, |key| {
-        (key.license, key.revoked_at) = (LicenseId(7), Some(Timestamp::from_unix_s(7)))
+    change(&sample, &bytes, |tx| {
+        change_key(tx, |key| {
+            key.license = LicenseId(7);
+            key.revoked_at = Some(Timestamp::from_unix_s(7));
+        });
+        remove(tx, tables::META, tables::META_PUBLISH);
     });
-    tx.open_table(tables::META)
-        .unwrap()
-        .remove(tables::META_PUBLISH)
-        .unwrap();
-    tx.commit().unwrap();
-    drop(writer);
     assert_eq!(examine(&sample).damages, 0);
 }
 
@@ -588,21 +475,10 @@ fn a_feed_that_is_ahead_of_the_last_commit_is_not_served() {
     for ahead in [0, 1] {
         let sample = sample();
         let last = snapshot(&sample.path()).commit().seq;
-        let writer = sample.writer();
-        let tx = writer.begin_raw().unwrap();
-        let feed = feed(&tx, "all");
-        let head: FeedSum = row(&tx, tables::FEEDS, feed);
-        put(
-            &tx,
-            tables::FEEDS,
-            feed,
-            &FeedSum {
-                newest_seq: last + ahead,
-                ..head
-            },
-        );
-        tx.commit().unwrap();
-        drop(writer);
+        let bytes = std::fs::read(sample.path()).unwrap();
+        change(&sample, &bytes, |tx| {
+            change_head(tx, feed(tx, "all"), |head| head.newest_seq = last + ahead);
+        });
         let opened = Reader::open(&sample.path()).map(|_| ());
         let is_refused = matches!(&opened, Err(error) if error.to_string().contains("it is ahead of the last commit"));
         assert_eq!(is_refused, ahead > 0, "{opened:?}");
@@ -623,15 +499,11 @@ fn a_damaged_record_fails_only_the_answers_that_need_it() {
                 .unwrap()
         });
     }
-    let writer = sample.writer();
-    let tx = writer.begin_raw().unwrap();
-    let key = (CONFERENCES, log_seq(&tx, 7));
-    tx.open_table(tables::LOG)
-        .unwrap()
-        .insert(key, (7, hash(b"other"), b"{}".as_slice()))
-        .unwrap();
-    tx.commit().unwrap();
-    drop(writer);
+    let bytes = std::fs::read(sample.path()).unwrap();
+    change(&sample, &bytes, |tx| {
+        let key = (CONFERENCES, log_seq(tx, 7));
+        insert(tx, tables::LOG, key, (7, hash(b"other"), &b"{}"[..]));
+    });
     let snapshot = sample.snapshot();
     let page = |license: &str, from: usize| {
         let license = snapshot.find_license_named(license).unwrap();

@@ -122,33 +122,4 @@ export const cases = [
 			['#/journals?within=30&region=Europe&year=2027', ['within', 'region', 'year']], ['#/conferences?mfk_x=1', []],
 		]) is(unknownOf(address), names, address);
 	}],
-	['filters that the API lacks are named, and stay in the address', ({question: {addressWith, addressWithout, lostNames, lostOf, parse}}, is) => {
-		for (const [address, lost, names] of [
-			['#/conferences?q=a&area=A&country=Spain&year=2027&sort=name&view=deadlines', [], []],
-			['#/conferences?region=Europe&deadline=abstract&within=60', ['Europe', 'Abstracts', 'due in the next 60 days'], ['region', 'deadline', 'within']],
-			['#/conferences?country=Spain&country=Japan&area=', ['Therapy area: not announced', 'Spain', 'Japan'], ['area', 'therapy_area', 'country']],
-			['#/conferences?start_date_from=2027-01-01&start_date_to=2027-12-31&past=yes', [], []],
-			['#/conferences?past=no&ids=1,2&due_to=2027-01-01', ['2 starred', 'due until Fri 1 Jan 2027'], ['ids', 'due_to']],
-			['#/conferences?past=no', ['to come'], ['past']],
-			['#/journals?fee_max=100&unknown=yes', ['fee of at most 100 US dollars', 'or not announced'], ['fee_max', 'unknown']],
-			['#/conferences?therapy_area=A&therapy_area=B', ['A', 'B'], ['area', 'therapy_area']],
-			['#/journals?access=open&fee=', ['open', 'Article fee: not announced'], ['access', 'fee']],
-		]) is([lostOf(parse(address)).map(({text}) => text), lostNames(parse(address))], [lost, names], address);
-		for (const [address, values, expected] of [
-			['#/conferences?region=Europe&within=60&cursor=x', {q: 'heart', country: ''}, '#/conferences?region=Europe&within=60&q=heart'],
-			['#/conferences?region=Europe&cursor=x', {}, '#/conferences?region=Europe'],
-			['#/conferences?region=Europe', {cursor: 'mfk_y'}, '#/conferences?region=Europe&cursor=mfk_y'],
-			['#/conferences?country=Spain&q=a', {country: '', q: ''}, '#/conferences'],
-			['#/conferences?country=Spain&country=Japan', {country: '', q: ''}, '#/conferences?country=Spain&country=Japan'],
-			['#/conferences?country=Spain&country=Japan', {country: 'Italy'}, '#/conferences?country=Italy'],
-			['#/conferences?area=A', {therapy_area: 'B'}, '#/conferences?therapy_area=B'],
-			['#/conferences?area=A&area=C', {therapy_area: ''}, '#/conferences?area=A&area=C'],
-			['#/conferences?limit=5&nonsense=1', {limit: '7'}, '#/conferences?nonsense=1&limit=7'],
-		]) is(addressWith(address, values), expected, `${address} ${JSON.stringify(values)}`);
-		const address = '#/conferences?region=Europe&region=&therapy_area=A&area=B&within=60&limit=5&cursor=x';
-		for (const [filter, expected] of [
-			[{name: 'region', value: ''}, 'region=Europe&therapy_area=A&area=B&within=60&limit=5'], [{name: 'within', value: '60'}, 'region=Europe&region=&therapy_area=A&area=B&limit=5'],
-			[{name: 'area', value: 'A'}, 'region=Europe&region=&area=B&within=60&limit=5'],
-		]) is(addressWithout(address, filter), `#/conferences?${expected}`, JSON.stringify(filter));
-	}],
 ];

@@ -21,16 +21,22 @@ export const cases = [
 		for (const [words, expected] of [['Nat Med', 'NM ANM'], ['J Clin Oncol', 'JCO JCOP'], ['N Engl J Med', 'NEJM'], ['BMJ', 'BMJ BMJO'], ['J Natl Compr Canc Netw', 'JNCCN']]) is(found(model, 'journals', journals, words).slice(0, expected.length), expected, words);
 	}],
 	['months, years, states and formats are words; a minus leaves out', (model, is) => {
-		const congresses = [congress(1, 'A', 'First', {start_date: '2027-03-05', abstract_due_date: '2027-02-01', abstract_due_date_status: 'confirmed'}), congress(2, 'B', 'Second', {start_date: '2028-03-05', year: 2028, late_breaking_due_date: '2028-01-01', late_breaking_due_date_status: 'not_found'}),
+		const congresses = [congress(1, 'A', 'First', {start_date: '2027-03-05', end_date: '2027-03-07', abstract_due_date: '2027-02-01', abstract_due_date_status: 'confirmed'}), congress(2, 'B', 'Second', {start_date: '2028-03-05', year: 2028, late_breaking_due_date: '2028-01-01', late_breaking_due_date_status: 'not_found'}),
 			congress(3, 'C', 'Mayo Course', {city: 'Online', formats: {poster: true}, start_date: '2027-05-02'})];
 		for (const [words, expected] of [
-			['march 2027', 'A'], ['mar 2027', 'A'], ['03/2027', 'A'], ['3.2027', 'A'], ['13/2027', ''], ['march', 'A B'], ['may', 'C'], ['mayo', 'C'], ['march 2028', 'B'], ['feb 2027', 'A'], ['28', 'B'], ['late-breaking', 'B'], ['confirmed', 'A'], ['not found', 'B'],
-			['virtual', 'C'], ['poster', 'C'], ['-mayo', 'A B'], ['march -2028', 'A'], ['-march', 'C'], ['first -march', ''], ['-', 'A B C'], ['- mayo', 'C'],
+			['march 2027', 'A'], ['mar 2027', 'A'], ['03/2027', 'A'], ['3.2027', 'A'], ['13/2027', ''], ['march', 'A B'], ['mar', 'A B'], ['jan', 'B'], ['may', 'C'], ['mayo', 'C'], ['march 2028', 'B'], ['feb 2027', 'A'], ['28', 'B'], ['late-breaking', 'B'], ['confirmed', 'A'], ['not found', 'B'],
+			['15 march 2027', ''], ['5 march 2027', 'A'], ['march 5, 2027', 'A'], ['2027-03-07', 'A'], ['7.3.2027', 'A'], ['2027-03-08', ''], ['1 feb. 2027', 'A'], ['2027-13-01', ''], ['2027-03', 'A'], ['2027/03', 'A'],
+			['LBA', 'B'], ['late breakers', 'B'], ['course in the', ''], ['in course', 'C'], ['virtual', 'C'], ['poster', 'C'], ['-mayo', 'A B'], ['march -2028', 'A'], ['-march', 'C'], ['first -march', ''], ['-', 'A B C'], ['- mayo', 'C'],
 		]) is([...found(model, 'conferences', congresses, words, {past: 'yes'}).split(' ')].sort().join(' '), expected, words);
-		const journals = [journal(1, 'G', 'One', {publishing: {access: 'gold', content_license: 'CC BY 4.0'}}), journal(2, 'H', 'Two', {publishing: {access: 'hybrid'}})];
-		for (const [words, expected] of [['gold', 'G'], ['CC BY', 'G'], ['cc-by', 'G'], ['hybrid', 'H'], ['-gold', 'H']]) is(found(model, 'journals', journals, words), expected, words);
+		const journals = [journal(1, 'G', 'One', {publishing: {access: 'open', content_license: 'CC BY 4.0'}, issn_print: '1234-567X'}), journal(2, 'H', 'Two', {publishing: {access: 'hybrid'}})];
+		for (const [words, expected] of [['CC BY', 'G'], ['cc-by', 'G'], ['hybrid', 'H'], ['-hybrid', 'G'], ['1234567x', 'G'], ['1234-567X', 'G']]) is(found(model, 'journals', journals, words), expected, words);
 		const index = new model.search.Index('conferences');
 		index.add(congresses);
-		for (const [words, expected] of [['mayo zzz', ['zzz']], ['march 2030', ['03/2030']], ['first second', []], ['-zzz', []], ['', []]]) is(index.unknownWords(words), expected, words);
+		for (const [words, expected] of [['mayo zzz', ['zzz']], ['march 2030', ['03/2030']], ['1 may 2030 mayo', ['2030-05-01']], ['first second', []], ['-zzz', []], ['', []]]) is(index.unknownWords(words), expected, words);
+		for (const [words, unwanted, expected] of [['mayo zzz', ['zzz'], 'mayo'], ['march 2030 -first', ['03/2030'], '-first'], ['late-breaking zzz', ['zzz'], 'late-breaking'], ['zzz', ['zzz'], '']]) is(model.words.withoutTyped(words, unwanted), expected, words);
+	}],
+	['British and American spellings find each other, and initials find a journal', (model, is) => {
+		const journals = [journal(1, 'A', 'Haematologica'), journal(2, 'B', 'Blood Hematology'), journal(3, 'C', 'The New England Journal of Medicine'), journal(4, 'D', 'Tumor Biology')];
+		for (const [words, expected] of [['haematology', 'B'], ['hematologica', 'A'], ['haematol', 'A B'], ['hematol', 'A B'], ['tumour', 'D'], ['NEJM', 'C'], ['nej', ''], ['paediatrics', '']]) is(found(model, 'journals', journals, words).split(' ').sort().join(' '), expected, words);
 	}],
 ];

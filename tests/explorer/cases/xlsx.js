@@ -35,5 +35,8 @@ export const cases = [
 			[['inlineStr', '2027-02-30'], [null, '0'], ['inlineStr', ' two  blanks '], [null, '']],
 		]);
 		is((await cellsOf(xlsx([]))).length, 1, 'no records');
+		for (const [given, expected] of [[rows, ['12', '5', '15', '6']], [[{a: 'x'.repeat(99)}], ['42']], [[], []]]) {
+			is([...(await new Blob(xlsx(given)).text()).matchAll(/<col [^>]*width="(\d+)"/g)].map(([, width]) => width), expected, 'a day is wider than an empty column');
+		}
 	}],
 ];

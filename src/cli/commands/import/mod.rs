@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
 
     /// Commits the rows that were merged with the commit `head`. If there is another one by now, and the warnings are
     /// others than those that were accepted, returns `None` and releases the writer's lock.
-    fn write(&self, head: Head, mut merged: Merged) -> Result<Option<Written>> {
+    fn write(&mut self, head: Head, mut merged: Merged) -> Result<Option<Written>> {
         let Run { common, args, .. } = *self;
         show_step(&self.bar, "waiting for the writer's lock");
         let writer = common.open_to_change(args.create, args.dry_run)?;
@@ -209,6 +209,7 @@ impl<'a> Run<'a> {
             };
         }
         show_step(&self.bar, "writing");
+        self.rows.forget_rows();
         let outcome = edit.apply(&merged.batch)?;
         let changes = args
             .dry_run
@@ -367,10 +368,10 @@ fn refuse(
         Some(_) if rows.of_file => {
             " --allow-faults does not cover faults of whole files.".to_owned()
         }
-        Some(_) if rows.count() > BadRows::MAX_ALLOWED => String::new(),
+        Some(_) if rows.rows.len() > BadRows::MAX_ALLOWED => String::new(),
         Some(_) => format!(
             " Or leave out the bad rows with --allow-faults {}.",
-            rows.count()
+            rows.rows.len()
         ),
     };
     let error = format!(

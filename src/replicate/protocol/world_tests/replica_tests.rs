@@ -1,8 +1,9 @@
 //! The replica of a world, as the protocol of replicas decides for it.
 
+use std::convert::Infallible;
+
 use super::{Entry, LastEntry, Machine, Noted, World};
 use crate::model::Head;
-use crate::replicate::protocol::Held;
 use crate::replicate::protocol::following::{
     EndCheck, compare, follows, is_contradicted, is_shown_at_once, may_replace,
 };
@@ -94,17 +95,9 @@ impl World {
             self.load();
             return;
         }
-        let mut held = None;
-        let check = loop {
-            match compare(&replica.last, &self.heartbeat, held) {
-                EndCheck::Read(slot) => {
-                    let found = self.log.get(&slot).map(|entry| entry.last.hash);
-                    held = Some(found.map_or(Held::Nothing, Held::Entry));
-                }
-                check => break check,
-            }
-        };
-        if check == EndCheck::Confirmed {
+        let read =
+            |slot| Ok::<_, Infallible>(self.log.get(&slot).map(|entry: &Entry| entry.last.hash));
+        if compare(&replica.last, &self.heartbeat, read) == Ok(EndCheck::Confirmed) {
             self.show(Replica {
                 is_confirmed: true,
                 is_shown: true,

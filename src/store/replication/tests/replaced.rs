@@ -52,8 +52,8 @@ fn a_loaded_replica_replaces_the_file_that_was_opened_and_no_other() {
             drop(origin.replica());
             if is_older {
                 make_older(&path);
-                let old = OlderReplica::open(&path).unwrap();
-                return Box::new(|draft| draft.replace_older(old));
+                let old = ReplicaWriter::open_older(&path).unwrap();
+                return Box::new(|draft| draft.persist(Some(old)));
             }
             let old = ReplicaWriter::open(&path).unwrap();
             Box::new(|draft| draft.persist(Some(old)))
