@@ -41,14 +41,6 @@ pub struct Service {
     segments: SegmentCache,
 }
 
-impl std::fmt::Debug for Service {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Service")
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Service {
     /// A service that logs a line per request.
     pub fn new(settings: Settings, source: Arc<dyn SnapshotSource>) -> Service {

@@ -1,7 +1,6 @@
 //! An export as a stream of records, and the digest that proves it, or compares two copies without their records.
 //! And the entries of the feed and the export: records and tombstones, with the bytes of their JSON.
 
-use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 
 use data_encoding::{BASE64, HEXLOWER};
@@ -142,16 +141,6 @@ impl<'a> Export<'a> {
     /// The digest of the records read so far.
     pub fn content(&self) -> ContentDigest {
         self.hasher.clone().finish()
-    }
-}
-
-impl fmt::Debug for Export<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "Export({} of {} records)",
-            self.received, self.announced.records
-        )
     }
 }
 

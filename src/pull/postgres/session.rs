@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::error::Error as _;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use std::{env, fmt, io};
+use std::{env, io};
 
 use postgres::config::SslMode;
 use postgres::error::SqlState;
@@ -40,15 +40,6 @@ pub struct Session {
     statements: HashMap<String, Statement>,
     pub(super) shown: String,
     pub(super) is_lost: bool,
-}
-
-impl fmt::Debug for Session {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session")
-            .field("shown", &self.shown)
-            .field("is_lost", &self.is_lost)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Session {
