@@ -13,8 +13,13 @@ use super::table_cell::TableCell;
 use crate::model::message::{Message, message};
 use crate::model::value::json::{as_text, is_empty};
 
-/// The values of an object that are no objects, each with its path: its keys, joined by dots.
-pub(super) type Leaves<'t> = Vec<(Cow<'t, str>, TableCell<'t>)>;
+/// The values of an object that are no objects.
+#[derive(Default)]
+pub(super) struct Leaves<'t> {
+    /// The path of each: its keys, joined by dots.
+    pub paths: Vec<Cow<'t, str>>,
+    pub cells: Vec<TableCell<'t>>,
+}
 
 /// The path to a fault, and the fault with its remedy.
 pub(super) type PathAndFault = (String, Message);
@@ -35,10 +40,16 @@ pub(super) struct LeafReader<'r> {
 }
 
 impl LeafReader<'_> {
-    /// Reads the object at `path`. The values in a list of objects are lists.
-    pub fn read<'t>(self, path: &str, object: &'t str) -> Result<Leaves<'t>, PathAndFault> {
+    /// Adds the values of the object at `path`. The values in a list of objects are lists.
+    pub fn read<'t>(
+        self,
+        path: &str,
+        object: &'t str,
+        leaves: &mut Leaves<'t>,
+    ) -> Result<(), PathAndFault> {
         let members = checked_members(path, object)?;
-        let mut found = Vec::with_capacity(members.len());
+        leaves.paths.reserve(members.len());
+        leaves.cells.reserve(members.len());
         for (key, value) in members {
             let path = joined(path, key);
             let value = value.get();
@@ -48,22 +59,29 @@ impl LeafReader<'_> {
             };
             match &*objects {
                 [] => {
-                    let cell = self.cell(&path, value)?;
-                    found.push((path, cell));
+                    leaves.cells.push(self.cell(&path, value)?);
+                    leaves.paths.push(path);
                 }
                 // A list of one object is this object.
-                [object] => found.extend(self.read(&path, object)?),
-                objects => found.extend(self.read_all(&path, objects)?),
+                [object] => self.read(&path, object, leaves)?,
+                objects => self.read_all(&path, objects, leaves)?,
             }
         }
-        Ok(found)
+        Ok(())
     }
 
-    /// Reads a list of objects.
-    fn read_all<'t>(self, path: &str, objects: &[&str]) -> Result<Leaves<'t>, PathAndFault> {
+    /// Adds the values of a list of objects.
+    fn read_all(
+        self,
+        path: &str,
+        objects: &[&str],
+        leaves: &mut Leaves<'_>,
+    ) -> Result<(), PathAndFault> {
         let mut lists: Map<String, Value> = Map::new();
         for object in objects {
-            for (path, cell) in self.read(path, object)? {
+            let mut found = Leaves::default();
+            self.read(path, object, &mut found)?;
+            for (path, cell) in found.paths.into_iter().zip(found.cells) {
                 let value = cell.json.unwrap_or_else(|| Value::from(cell.text));
                 let items = match value {
                     Value::Array(items) => items,
@@ -77,15 +95,21 @@ impl LeafReader<'_> {
                 }
             }
         }
-        let lists = lists.into_iter();
-        let cells = lists.map(|(path, list)| (path.into(), self.cell_of(list)));
-        Ok(cells.collect())
+        for (path, list) in lists {
+            leaves.paths.push(path.into());
+            leaves.cells.push(self.cell_of(list));
+        }
+        Ok(())
     }
 
     /// Returns a JSON value as a cell.
     fn cell<'t>(self, path: &str, text: &'t str) -> Result<TableCell<'t>, PathAndFault> {
         if !text.starts_with(QUOTE) {
-            return Ok(self.cell_of(parse(path, text, 0)?));
+            return Ok(self.cell_of(match text {
+                "null" => Value::Null,
+                "true" => Value::Bool(true),
+                text => parse(path, text, 0)?,
+            }));
         }
         match serde_json::from_str(text) {
             Ok(Text(text)) => Ok(TableCell::text(text)),
@@ -116,7 +140,7 @@ impl LeafReader<'_> {
 fn joined<'t>(path: &str, key: Cow<'t, str>) -> Cow<'t, str> {
     match path {
         "" => key,
-        path => format!("{path}.{key}").into(),
+        path => [path, ".", &key].concat().into(),
     }
 }
 
@@ -260,7 +284,9 @@ mod tests {
             separator: "; ",
             is_whole: &|path| path == "whole",
         };
-        let leaves = reader.read("", text)?.into_iter();
+        let mut leaves = Leaves::default();
+        reader.read("", text, &mut leaves)?;
+        let leaves = leaves.paths.iter().zip(leaves.cells);
         let shown: Vec<String> = leaves
             .map(|(path, cell)| match cell.json_type() {
                 Some(json) => format!("{path}={} ({json})", cell.text),

@@ -62,7 +62,10 @@ impl<F: Fields> TableReader<'_, '_, F> {
         self.rows.add(line, |faults| {
             let leaves = read_leaves(text, options, &|path| is_whole::<F>(path, options), faults)?;
             if let Some(effects) = faults.effects() {
-                let used = leaves.iter().filter_map(|(path, _)| mapping(path, options));
+                let used = leaves
+                    .paths
+                    .iter()
+                    .filter_map(|path| mapping(path, options));
                 effects.used_columns.extend(used.map(|(at, _)| at));
             }
             if !pass_filters(&leaves, options) {
@@ -71,17 +74,15 @@ impl<F: Fields> TableReader<'_, '_, F> {
                 }
                 return None;
             }
-            let is_next = |columns: &Columns<'_>| {
-                let paths = leaves.iter().map(|(path, _)| path);
-                columns.names.iter().eq(paths)
-            };
             let known = match header {
                 // The names of the object before were checked.
-                HeaderState::Found(Some(columns)) if is_next(columns) => Some(Rc::clone(columns)),
+                HeaderState::Found(Some(columns)) if columns.names == leaves.paths => {
+                    Some(Rc::clone(columns))
+                }
                 _ => None,
             };
             let (columns, cells) = match known {
-                Some(columns) => (columns, leaves.into_iter().map(|(_, cell)| cell).collect()),
+                Some(columns) => (columns, leaves.cells),
                 None => {
                     let (paths, cells) = named_cells::<F>(leaves, options, faults);
                     let columns = Columns::read::<F>(&paths, options, notation.container, faults)?;
@@ -132,8 +133,9 @@ pub(super) fn read_leaves<'t>(
         separator,
         is_whole,
     };
-    match reader.read("", text) {
-        Ok(leaves) => return Some(leaves),
+    let mut leaves = Leaves::default();
+    match reader.read("", text, &mut leaves) {
+        Ok(()) => return Some(leaves),
         Err((path, message)) if path.is_empty() => faults.push_row(None, message),
         Err((path, message)) => faults.push(&path, message),
     }
@@ -163,10 +165,9 @@ fn pass_filters(leaves: &Leaves<'_>, options: &ReadOptions) -> bool {
     let filters = options.filters.iter().map(|given| &given.value);
     let mut of_rows = filters.filter(|filter| filter.field.is_none());
     of_rows.all(|RowFilter { column, values, .. }| {
-        let found = leaves
-            .iter()
-            .find(|(path, _)| column.matches(&comparable(path), 1, None));
-        let text = found.map_or("", |(_, cell)| &*cell.text);
+        let mut paths = leaves.paths.iter();
+        let found = paths.position(|path| column.matches(&comparable(path), 1, None));
+        let text = found.map_or("", |at| &*leaves.cells[at].text);
         is_one_of(values, text.trim_matches(is_blank))
     })
 }
@@ -177,9 +178,9 @@ fn named_cells<'t, F: Fields>(
     options: &ReadOptions,
     faults: &mut RowFaults<'_>,
 ) -> (Vec<TableCell<'t>>, Vec<TableCell<'t>>) {
-    let mut paths = Vec::with_capacity(leaves.len());
-    let mut cells = Vec::with_capacity(leaves.len());
-    for (path, cell) in leaves {
+    let mut paths = Vec::with_capacity(leaves.paths.len());
+    let mut cells = Vec::with_capacity(leaves.paths.len());
+    for (path, cell) in leaves.paths.into_iter().zip(leaves.cells) {
         // An option that ignores an object ignores its members.
         let mut dots = path.match_indices('.');
         if dots.any(|(at, _)| options.ignores(&path[..at])) {

@@ -103,7 +103,7 @@ impl RowSink for FileSample {
         }
         let header = &mut self.rows[0];
         let mut row = vec![TableCell::default(); header.len()];
-        for (path, cell) in leaves {
+        for (path, cell) in leaves.paths.into_iter().zip(leaves.cells) {
             let known = header.iter().position(|known| known.text == path);
             let at = known.unwrap_or(header.len());
             if known.is_none() {
