@@ -56,6 +56,15 @@ impl ImportRows {
         self.bad = Findings::default();
     }
 
+    /// Drops the rows, which are merged.
+    pub fn forget_rows(&mut self) {
+        let effects = std::mem::take(&mut self.effects);
+        *self = ImportRows {
+            effects,
+            ..ImportRows::default()
+        };
+    }
+
     /// Returns the last line of a file's header, if it is a table.
     pub(super) fn header_line(&self, file: &str) -> Option<u64> {
         self.effects.header_lines.get(file).copied()

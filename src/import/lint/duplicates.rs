@@ -17,7 +17,7 @@ struct KeyHolder {
     is_brought: bool,
 }
 
-/// Returns the location and the fields of a row of the import.
+/// Returns the location and the fields of a row that was checked before.
 pub(in crate::import) type FindRow<'a, F> = dyn Fn(Id) -> Option<(RowLocation, F)> + 'a;
 
 /// A row to compare with the rows before it.
@@ -33,8 +33,8 @@ pub(super) struct ComparedRow<'a, F> {
 /// The match keys seen so far, and their rows.
 #[derive(Debug, Default)]
 pub(super) struct Duplicates {
-    /// The rows with each key, numbered from 0.
-    holders: HashMap<(u64, usize), KeyHolder>,
+    /// The rows with each key. The first is at the key, the others are at the numbers after it.
+    holders: HashMap<u64, KeyHolder>,
     /// The identities of the rows that were compared by them.
     identities: HashMap<(&'static str, Id), Identity>,
     /// The marks of the values that the import brings to each kind of row.
@@ -42,7 +42,7 @@ pub(super) struct Duplicates {
 }
 
 /// The maximum number of rows per key whose identities are compared.
-const MAX_COMPARED: usize = 20;
+const MAX_COMPARED: u64 = 20;
 
 /// Describes a row in a message about another row.
 fn describe<F: Lintable>(id: Id, location: &RowLocation) -> String {
@@ -67,7 +67,7 @@ impl Duplicates {
                 && (own.also.is_none() || before.map(F::identity).as_ref() == Some(&*identity));
             let is_brought = row.is_imported && !is_unchanged && !is_known;
             let mut count = 0;
-            while let Some(other) = self.holders.get(&(own.key, count)).copied() {
+            while let Some(other) = self.holders.get(&own.key.wrapping_add(count)).copied() {
                 count += 1;
                 if found.is_none()
                     && (is_brought || other.is_brought)
@@ -79,13 +79,13 @@ impl Duplicates {
                 }
             }
             if is_brought {
-                self.bring::<F>(own.mark);
+                self.bring::<F>(row.fields.mark(own.rule));
             }
             let max = if own.also.is_some() { MAX_COMPARED } else { 1 };
             if row.is_imported && count < max {
                 let id = row.id;
                 let holder = KeyHolder { id, is_brought };
-                self.holders.insert((own.key, count), holder);
+                self.holders.insert(own.key.wrapping_add(count), holder);
             }
         }
         found

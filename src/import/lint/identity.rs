@@ -17,8 +17,6 @@ pub(in crate::import) struct MatchKey<'a> {
     pub value: Cow<'a, str>,
     /// The hash of the kind of row, the rule and the comparable value.
     pub key: u64,
-    /// A part of the stored JSON of all rows with this key.
-    pub mark: String,
     /// Another condition that duplicates fulfil.
     pub also: Option<fn(&Identity, &Identity) -> bool>,
     /// Returns the problem and its remedy, for a description of the other row.

@@ -21,6 +21,11 @@ pub(in crate::import) trait Lintable: Fields {
     /// The keys that should be unique among rows of this kind.
     fn match_keys(&self) -> Vec<MatchKey<'_>>;
 
+    /// Returns a part of the stored JSON of all rows with an equal key of this rule.
+    fn mark(&self, _rule: &str) -> String {
+        String::new()
+    }
+
     /// Returns the identity of a row, for rows that share a match key.
     fn identity(&self) -> Identity {
         Identity::default()
@@ -50,7 +55,6 @@ fn name_key<'a, F: Fields>(
         field: "name",
         value: name,
         key: key_of((F::STEM, rule, form, more)),
-        mark: String::new(),
         also: None,
         message,
     })
@@ -58,6 +62,14 @@ fn name_key<'a, F: Fields>(
 
 impl Lintable for ConferenceFields {
     const RULES: &[RowRule<Self>] = CONFERENCE_RULES;
+
+    fn mark(&self, rule: &str) -> String {
+        match (rule, self.start_date, self.year) {
+            ("same_meeting", Some(start), _) => format!("\"start_date\":\"{start}\""),
+            (_, _, Some(year)) => format!("\"year\":{year},"),
+            _ => "\"year\":null,".to_owned(),
+        }
+    }
 
     fn identity(&self) -> Identity {
         Identity::of_name(self.name(), self.abbv.as_deref())
@@ -87,11 +99,6 @@ impl Lintable for ConferenceFields {
                 )
             },
         );
-        let year = self.year.map_or("null".to_owned(), |year| year.to_string());
-        let name = name.map(|name| MatchKey {
-            mark: format!("\"year\":{year},"),
-            ..name
-        });
         let mut match_keys: Vec<MatchKey<'_>> = name.into_iter().collect();
         if let Some(start) = self.start_date {
             let city = self.city.as_deref().map(comparable).unwrap_or_default();
@@ -100,7 +107,6 @@ impl Lintable for ConferenceFields {
                 field: "name",
                 value: self.name().into(),
                 key: key_of((start, city)),
-                mark: format!("\"start_date\":\"{start}\""),
                 also: Some(Identity::has_similar_name),
                 message: |other| {
                     message!(
@@ -135,8 +141,7 @@ impl Lintable for JournalFields {
                 field,
                 value: issn.into(),
                 key,
-                mark: String::new(),
-                also: None,
+                        also: None,
                 message: |other| {
                     message!("is also an ISSN of {other}; give each journal its own, or remove one of the journals")
                 },

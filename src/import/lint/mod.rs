@@ -187,12 +187,11 @@ impl Lint {
     }
 }
 
-/// Returns a word of a vocabulary without common differences of spelling.
-pub(in crate::import) fn comparable_word(field: &str, word: &str) -> Option<String> {
-    let vocabulary = [&AREAS, &COUNTRIES]
-        .into_iter()
-        .find(|vocabulary| vocabulary.field == field)?;
-    Some((vocabulary.comparable)(word))
+/// Returns a word of a vocabulary without common differences of spelling, and any other text as it is.
+pub(in crate::import) fn comparable_word(field: &str, word: &str) -> String {
+    let mut vocabularies = [&AREAS, &COUNTRIES].into_iter();
+    let vocabulary = vocabularies.find(|vocabulary| vocabulary.field == field);
+    vocabulary.map_or(word.to_owned(), |vocabulary| (vocabulary.comparable)(word))
 }
 
 /// Returns the right value of a text, if there is exactly one. An empty text is null.

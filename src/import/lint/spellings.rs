@@ -43,21 +43,6 @@ impl Vocabulary {
     fn words(&self) -> impl Iterator<Item = &'static str> {
         self.known.iter().copied().flatten().copied()
     }
-
-    /// The comparable forms of the words that are always right: each with its usual spelling, and `true`.
-    fn spellings<'a>(&self) -> HashMap<String, (Candidate<'a>, bool)> {
-        let unseen = self.words().map(|word| {
-            let candidate = Candidate {
-                is_licensed: false,
-                is_stored: false,
-                total: 0,
-                is_known: true,
-                word,
-            };
-            ((self.comparable)(word), (candidate, true))
-        });
-        unseen.collect()
-    }
 }
 
 /// The maximum number of different words among which misspellings are sought. The time grows with its square.
@@ -233,35 +218,33 @@ impl<'a> WordChecker<'a> {
                 licensed.entry(word).or_default().push(&license.name);
             }
         }
-        let mut best = vocabulary.spellings();
-        let mut known_count = 0;
+        let mut best: HashMap<String, (Candidate<'_>, bool)> = HashMap::new();
         let mut stored = HashSet::new();
-        for word in seen
-            .keys()
-            .map(String::as_str)
-            .chain(licensed.keys().copied())
-        {
+        let known: Vec<&str> = vocabulary.words().collect();
+        let words = seen.keys().map(String::as_str);
+        let words = words.chain(licensed.keys().copied());
+        for word in known.iter().copied().chain(words) {
             let form = comparable(word);
             let uses = seen.get(word);
             let is_stored = uses.is_some_and(|uses| uses.is_stored);
             if is_stored {
                 stored.insert(form.clone());
             }
-            known_count += usize::from(
-                uses.is_some() && best.get(&form).is_some_and(|(_, is_known)| *is_known),
-            );
+            let is_known = known.contains(&word);
             let candidate = Candidate {
                 is_licensed: licensed.contains_key(word),
                 is_stored,
                 total: uses.map_or(0, |uses| uses.total),
-                is_known: vocabulary.words().any(|known| known == word),
+                is_known,
                 word,
             };
             if candidate.may_be_right(vocabulary) {
-                let (best, _) = best.entry(form).or_insert((candidate, false));
+                let (best, _) = best.entry(form).or_insert((candidate, is_known));
                 *best = candidate.max(*best);
             }
         }
+        let is_known_form = |word: &&String| best.get(&comparable(word)).is_some_and(|of| of.1);
+        let known_count = seen.keys().filter(is_known_form).count();
         let seeks_misspellings = seen.len() <= MAX_WORDS;
         let mostly_known = known_count * 2 > seen.len();
         WordChecker {

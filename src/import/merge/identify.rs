@@ -35,8 +35,10 @@ pub(super) fn identify<F: RecordFields + ListedFields>(
         }
     }
     identifier.number_newcomers()?;
-    // The other rows are left out, or refused.
-    rows.retain(|row| row.id.is_some() || row.is_bad);
+    // The other rows are left out, or refused. The links of bad ones still count.
+    let withdrawn = &report.withdrawn;
+    let is_counted = |row: &ImportRow<F>| row.is_bad && !withdrawn.contains(&row.position);
+    rows.retain(|row| row.id.is_some() || is_counted(row));
     Ok(())
 }
 

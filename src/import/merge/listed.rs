@@ -195,18 +195,14 @@ pub(super) fn mean_the_same(field: &Field, old: &dyn FieldValue, new: &dyn Field
     if !one.is_empty() && one == other {
         return true;
     }
-    let words = |value: &dyn FieldValue| {
-        value
-            .texts()
-            .first()
-            .and_then(|text| comparable_word(&field.name, text))
-    };
-    words(old).is_some_and(|word| Some(word) == words(new))
+    let word = |text: &String| comparable_word(&field.name, text);
+    let words = [old, new].map(|value| value.texts().first().map(word));
+    words[0].is_some() && words[0] == words[1]
 }
 
 /// Returns the items of a list that the stored list does not have in any spelling.
 fn new_items(field: &Field, old: &dyn FieldValue, new: &dyn FieldValue) -> Vec<String> {
-    let form = |text: &String| comparable_word(&field.name, text).unwrap_or_else(|| text.clone());
+    let form = |text: &String| comparable_word(&field.name, text);
     let mut known: Vec<String> = old.texts().iter().map(form).collect();
     let mut added = Vec::new();
     for text in new.texts() {

@@ -169,9 +169,7 @@ impl ListCounts {
                 self.cleared += 1;
             } else if field.kind.is_list() {
                 let ids = old.ids().iter().filter(|id| !new.ids().contains(id));
-                let form = |text: &String| {
-                    comparable_word(&field.name, text).unwrap_or_else(|| text.clone())
-                };
+                let form = |text: &String| comparable_word(&field.name, text);
                 let kept: Vec<String> = new.texts().iter().map(form).collect();
                 let texts = old.texts().iter().map(form);
                 let removed = texts.filter(|text| !kept.contains(text));

@@ -9,7 +9,6 @@ use crate::import::read::options::ISSN_COLUMNS;
 use crate::import::read::statement::CellContent;
 use crate::model::field::RowMember;
 use crate::model::message::message;
-use crate::model::value::FieldValue;
 use crate::model::{
     ConferenceFields, DateStatus, Fields, JournalFields, OrganizationFields, TagFields,
 };
@@ -19,88 +18,80 @@ impl ListedFields for TagFields {}
 
 /// Returns the index of a column.
 pub(super) fn index_of<F: Fields>(column: &str) -> usize {
-    let fields = &F::table().fields;
-    fields
-        .iter()
-        .position(|field| field.column == column)
-        .unwrap_or_default()
+    F::table().index_of(column).unwrap_or_default()
 }
+
+/// A date of conferences: its column, its value, and its status, which is in the next column.
+type DatedColumn = (
+    &'static str,
+    fn(&ConferenceFields) -> Option<Date>,
+    fn(&mut ConferenceFields) -> &mut Option<DateStatus>,
+);
+
+const DATES: [DatedColumn; 3] = [
+    (
+        "start_date",
+        |of| of.start_date,
+        |of| &mut of.start_date_status,
+    ),
+    (
+        "abstract_due_date",
+        |of| of.abstract_due_date,
+        |of| &mut of.abstract_due_date_status,
+    ),
+    (
+        "late_breaking_due_date",
+        |of| of.late_breaking_due_date,
+        |of| &mut of.late_breaking_due_date_status,
+    ),
+];
 
 impl ListedFields for ConferenceFields {
     fn settle(row: &mut ListedRow<Self>, stored: &Self) {
         settle_end(row, stored);
-        let statuses = |fields: &mut Self, status: DateStatus, at: usize| {
-            let field = match at {
-                0 => &mut fields.start_date_status,
-                1 => &mut fields.abstract_due_date_status,
-                _ => &mut fields.late_breaking_due_date_status,
-            };
-            *field = Some(status);
-        };
-        let columns = ["start_date", "abstract_due_date", "late_breaking_due_date"];
-        for (number, column) in columns.into_iter().enumerate() {
-            if settle_date(row, stored, column) {
-                statuses(&mut row.fields, DateStatus::Check, number);
-                row.contents[index_of::<Self>(column) + 1] = CellContent::Value;
-            }
+        for date in DATES {
+            settle_date(row, stored, date);
         }
     }
 }
 
-/// Adjusts the status of a date. Returns true if the row changes the date without saying how sure the new one is.
+/// Adjusts the status of a date to the date.
 fn settle_date(
     row: &mut ListedRow<ConferenceFields>,
     stored: &ConferenceFields,
-    column: &str,
-) -> bool {
-    let [at, status] = [0, 1].map(|next| index_of::<ConferenceFields>(column) + next);
-    let old = stored.values()[at].rank();
-    let new = row.fields.values()[at].rank();
-    let not_found = FieldValue::rank(&Some(DateStatus::NotFound));
-    let says_not_found = row.fields.values()[status].rank() == not_found;
-    let has_status = matches!(row.contents[status], CellContent::Value);
-    match row.contents[at] {
-        // Nothing is known about the stored date.
-        CellContent::Empty if old > 0 => row.contents[status] = CellContent::Absent,
-        CellContent::Absent if old > 0 && says_not_found => {
-            row.contents[status] = CellContent::Absent
-        }
-        CellContent::Value if old == new && row.contents[status] == CellContent::Constant => {
-            row.contents[status] = CellContent::Absent;
-        }
-        CellContent::Value if old == new => {}
-        CellContent::Value => {
-            warn_of_move(row, at, stored.values()[at], column);
-            if row.contents[status] == CellContent::Constant {
-                row.contents[status] = CellContent::Value;
-                return false;
-            }
-            return !has_status;
-        }
-        CellContent::Clear if old > 0 => return !has_status,
-        _ => {}
-    }
-    false
-}
-
-/// Asks about a date that a record, which a later match set found, moves far.
-fn warn_of_move(
-    row: &mut ListedRow<ConferenceFields>,
-    at: usize,
-    old: &dyn FieldValue,
-    column: &str,
+    (column, date_of, status_of): DatedColumn,
 ) {
-    const MAX_DAYS: i32 = 60;
-    let date = |value: &dyn FieldValue| value.to_csv(&()).parse::<Date>().ok();
-    let dates = date(old).zip(date(row.fields.values()[at]));
-    let Some((old, new)) = dates.filter(|_| row.found_by.is_some_and(|set| set > 0)) else {
-        return;
+    let at = index_of::<ConferenceFields>(column);
+    let old = date_of(stored);
+    let new = date_of(&row.fields);
+    let is_new = old != new;
+    let status = status_of(&mut row.fields);
+    let says_not_found = *status == Some(DateStatus::NotFound);
+    let content = row.contents[at];
+    row.contents[at + 1] = match (content, row.contents[at + 1]) {
+        // Nothing is known about the stored date.
+        (CellContent::Empty, _) if old.is_some() => CellContent::Absent,
+        (CellContent::Absent, _) if old.is_some() && says_not_found => CellContent::Absent,
+        (CellContent::Value, CellContent::Constant) if !is_new => CellContent::Absent,
+        (CellContent::Value, CellContent::Constant) => CellContent::Value,
+        // The row does not say how sure the new date is.
+        (CellContent::Value | CellContent::Clear, known)
+            if is_new && known != CellContent::Value =>
+        {
+            *status = Some(DateStatus::Check);
+            CellContent::Value
+        }
+        (_, known) => known,
     };
-    let days = (new - old).get_days();
-    if days.abs() > MAX_DAYS {
+    // A later match set may have found another meeting.
+    const MAX_DAYS: i32 = 60;
+    let moved = old.zip(new).filter(|_| content == CellContent::Value);
+    let moved = moved.filter(|_| row.found_by.is_some_and(|set| set > 0));
+    let Some((old, new)) = moved else { return };
+    let days = (new - old).get_days().abs();
+    if days > MAX_DAYS {
         let message = message!(
-            "moves from {old} to {new}, by {} days; is it the same meeting? If not, give the row an id, or match by {column}",
-            days.abs()
+            "moves from {old} to {new}, by {days} days; is it the same meeting? If not, give the row an id, or match by {column}"
         );
         row.warnings.push((at, message));
     }

@@ -156,13 +156,13 @@ impl RowSink for BadRowSink {
     fn add_row(&mut self, row: TableRow<'_>) -> ControlFlow<()> {
         let texts = || row.cells.iter().map(|cell| cell.text.to_string()).collect();
         let header = &mut self.table.header;
-        if self.header_line.is_some_and(|line| row.line <= line) {
+        if self.header_line.is_some_and(|line| row.lines.start <= line) {
             if row.cells.iter().any(|cell| !cell.is_blank()) {
                 header.push(texts());
             }
             // The last rows are the header.
             header.drain(..header.len().saturating_sub(self.header_rows));
-        } else if let Some(faults) = self.faults.get(&row.line) {
+        } else if let Some(faults) = self.faults.get(&row.lines.start) {
             self.table.rows.push((texts(), faults.clone()));
         }
         ControlFlow::Continue(())

@@ -231,9 +231,13 @@ impl ValueReader for FieldReader<'_, '_> {
         match kind {
             ReferenceKind::Organization => {
                 self.organizations
-                    .extend(read_links(items, self.name, self.faults))
+                    .extend(read_links(items, self.name, self.faults));
+                self.organizations.shrink_to_fit();
             }
-            ReferenceKind::Tag => self.tags.extend(read_links(items, self.name, self.faults)),
+            ReferenceKind::Tag => {
+                self.tags.extend(read_links(items, self.name, self.faults));
+                self.tags.shrink_to_fit();
+            }
         }
     }
 }

@@ -40,7 +40,7 @@ fn parse_allowed_faults(text: &str) -> Result<usize, String> {
 }
 
 /// Arguments of `medfeed import`.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct ImportArgs {
     #[command(flatten)]
     read: ReadArgs,
@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
 
     /// Commits the rows that were merged with the commit `head`. If there is another one by now, and the warnings are
     /// others than those that were accepted, returns `None` and releases the writer's lock.
-    fn write(&self, head: Head, mut merged: Merged) -> Result<Option<Written>> {
+    fn write(&mut self, head: Head, mut merged: Merged) -> Result<Option<Written>> {
         let Run { common, args, .. } = *self;
         show_step(&self.bar, "waiting for the writer's lock");
         let writer = common.open_to_change(args.create, args.dry_run)?;
@@ -209,6 +209,7 @@ impl<'a> Run<'a> {
             };
         }
         show_step(&self.bar, "writing");
+        self.rows.forget_rows();
         let outcome = edit.apply(&merged.batch)?;
         let changes = args
             .dry_run
@@ -461,7 +462,7 @@ pub fn lint(common: &Common, args: &ReadArgs) -> Result<ExitCode> {
 }
 
 /// The files to read, and how.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct ReadArgs {
     /// Files to read, or folders with such files. Without --dataset, a file or a sheet of a workbook is named
     /// conferences, journals, organizations or tags. Formats: .jsonl, .json, .csv (each also with .gz) and .xlsx. `-`
