@@ -66,7 +66,10 @@ impl ColumnMeaning {
         match options.find_column(&header, number, index) {
             Some((_, [])) => Some(ColumnMeaning::Ignored),
             Some((_, [name])) => own(&comparable(name)).or_else(|| own(&header)),
-            Some((_, names)) => field_indexes(table, names).map(ColumnMeaning::Fields),
+            Some((_, names)) => {
+                let fields = names.iter().map(|name| table.index_of(name));
+                fields.collect::<Option<_>>().map(ColumnMeaning::Fields)
+            }
             None if options.only_mapped => None,
             None => own(&header),
         }
@@ -83,11 +86,6 @@ pub(in crate::import) fn numbered(names: &[String]) -> Vec<(String, usize)> {
         (name, *number)
     });
     numbered.collect()
-}
-
-/// Returns the indexes of the fields with these names, if the table has all.
-pub(in crate::import) fn field_indexes(table: &FieldTable, names: &[String]) -> Option<Vec<usize>> {
-    names.iter().map(|name| table.index_of(name)).collect()
 }
 
 /// Returns true if the columns identify rows: one is the id, or a column of a match set.

@@ -97,15 +97,12 @@ static MODE: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Returns a place without `(hybrid)`, `& Virtual` and the like behind it.
 pub(super) fn without_mode(place: &str) -> &str {
+    let is_end = |sign: char| is_blank(sign) || ")]([&+/,;-–|".contains(sign);
     let mut place = place.trim_matches(is_blank);
     while let Some(mode) = MODE.find(place).filter(|mode| mode.start() > 0) {
-        place = place[..mode.start()].trim_end_matches(is_end_of_place);
+        place = place[..mode.start()].trim_end_matches(is_end);
     }
     place
-}
-
-fn is_end_of_place(sign: char) -> bool {
-    is_blank(sign) || ")]([&/+,;-–|".contains(sign)
 }
 
 /// States and provinces, by their country. Abbreviations that are also the code of a country are not among them.

@@ -21,7 +21,10 @@ pub(super) fn normalize_integer<'c>(
         && are_digits(whole)
         && !fraction.is_empty()
         && fraction.bytes().all(|byte| byte == b'0')
-        && (notation.decimal == Some(sign) || !may_be_grouped(cell))
+        && (notation.decimal == Some(sign)
+            || ['.', ',']
+                .iter()
+                .any(|sign| with_decimal(cell, *sign).is_none()))
     {
         return if sign == DecimalSign::Point || notation.may_have_comma() {
             Ok(Cow::Borrowed(whole))
@@ -154,12 +157,4 @@ pub(super) fn with_decimal(cell: &str, sign: char) -> Option<String> {
         None => Some(digits),
         Some(fraction) => are_digits(fraction).then(|| format!("{digits}.{fraction}")),
     }
-}
-
-/// Returns true if the text has one separator, with exactly three digits after it. The sign may group digits or start a
-/// fraction.
-fn may_be_grouped(cell: &str) -> bool {
-    cell.matches(is_separator).count() == 1
-        && !cell.starts_with('0')
-        && without_separators(cell).is_some()
 }
