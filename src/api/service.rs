@@ -513,7 +513,7 @@ impl Settings {
 }
 
 /// The reason why the shown snapshot must not be served, although the file can be read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Unservable {
     /// The value of `Retry-After`, in seconds.
     pub retry_after_s: u64,

@@ -35,7 +35,7 @@ use crate::store::file::notes::name_command;
 use crate::store::panics::{self, CaughtPanic};
 
 /// Licensed, read-only access to curated medical conference and journal records.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(name = "medfeed", version, about, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
@@ -44,7 +44,7 @@ struct Cli {
     common: Common,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 enum Command {
     /// Serve sample data from a temporary database, and print curl commands to try
     Demo(demo::DemoArgs),

@@ -41,7 +41,6 @@ const JOURNAL: &str = r#"{
 }"#;
 
 /// Example rows: a conference, a journal, and the rows that they link to.
-#[derive(Debug)]
 pub struct Samples {
     references: References,
     conference: Conference,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 /// Displays a foreign text. Characters that move the cursor, end the line or change the text direction are escaped:
 /// `\u{1b}`, `\n`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Printable<'a>(pub &'a str);
 
 impl fmt::Display for Printable<'_> {
@@ -42,7 +42,7 @@ pub fn steers(letter: char) -> bool {
 }
 
 /// Displays a text as one word of a POSIX shell. Letters, digits and harmless signs stay bare; other texts are quoted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ShellWord<'a>(pub &'a str);
 
 impl fmt::Display for ShellWord<'_> {

@@ -30,7 +30,7 @@ pub struct Pull<'a> {
 }
 
 /// The progress of a catch-up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Done {
     /// The number of feed entries that were applied.
     pub entries: u64,
@@ -304,7 +304,6 @@ impl Followed {
 }
 
 /// The work of a pull.
-#[derive(Debug)]
 pub struct Plan {
     /// The datasets.
     pub datasets: Vec<Dataset>,
@@ -315,7 +314,6 @@ pub struct Plan {
 }
 
 /// The result of a round for one dataset.
-#[derive(Debug)]
 pub struct Report {
     /// The dataset.
     pub dataset: Dataset,

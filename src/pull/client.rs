@@ -36,7 +36,6 @@ const MAX_DETAIL_CHARS: usize = 500;
 const MAX_KEY_FILE_BYTES: u64 = 1 << 16;
 
 /// An HTTP client with an API key.
-#[derive(Debug)]
 pub struct PullClient {
     http: transport::Client,
     server: ServerUrl,

@@ -42,7 +42,7 @@ impl ContentDigest {
 }
 
 /// Computes a [`ContentDigest`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Hasher {
     hash: Sha256,
     records: u64,
@@ -156,6 +156,29 @@ impl fmt::Debug for Export<'_> {
 }
 
 impl Export<'_> {
+    /// Compares the records read with the count and the digest in the headers.
+    fn check_end(&self) -> Result<()> {
+        let Announced {
+            records, digest, ..
+        } = &self.announced;
+        if self.received != *records {
+            return Err(PullError::failed(format!(
+                "the export is incomplete: {} of {records} records",
+                self.received
+            )));
+        }
+        if digest
+            .as_ref()
+            .is_some_and(|digest| *digest != self.content())
+        {
+            return Err(PullError::failed(
+                "the export was changed on its way: its records do not match `X-Records-Digest`; the copy stays as it \
+                 was; check any proxy between this machine and the service",
+            ));
+        }
+        Ok(())
+    }
+
     /// The next record, in the order of ids; `None` at the end. Checks order, count and digest against the headers.
     pub fn next_record(&mut self) -> Result<Option<Entry>> {
         let read = read_line(
@@ -171,26 +194,9 @@ impl Export<'_> {
                 PullError::failed(format!("the export is incomplete: {error}"))
             })
         };
-        let length = read.map_err(broken)?;
         let records = self.announced.records;
-        if length == 0 {
-            if self.received != records {
-                return Err(PullError::failed(format!(
-                    "the export is incomplete: {} of {records} records",
-                    self.received
-                )));
-            }
-            if self
-                .announced
-                .digest
-                .as_ref()
-                .is_some_and(|digest| *digest != self.content())
-            {
-                return Err(PullError::failed(
-                    "the export was changed on its way: its records do not match `X-Records-Digest`; the copy stays as it \
-                     was; check any proxy between this machine and the service",
-                ));
-            }
+        if read.map_err(broken)? == 0 {
+            self.check_end()?;
             return Ok(None);
         }
         if self.received == records {

@@ -42,14 +42,14 @@ const OTHER_LOCATION: &str = "give another folder";
 
 const PROGRESS_EVERY: u64 = 1000;
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct CopyState {
     format: u32,
     server: String,
     datasets: BTreeMap<String, DatasetState>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct DatasetState {
     token: String,
     records: u64,
@@ -62,7 +62,6 @@ struct DatasetState {
 }
 
 /// A copy in a folder.
-#[derive(Debug)]
 pub struct FolderCopy {
     folder: PathBuf,
     state: CopyState,

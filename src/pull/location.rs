@@ -71,7 +71,7 @@ impl CopyLocation {
 const MAX_SHOWN_CHARS: usize = 200;
 
 /// The base URL of a service: the part before `/v1`.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ServerUrl {
     text: String,
     /// Whether connections are encrypted.

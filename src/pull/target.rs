@@ -12,7 +12,6 @@ use crate::model::Dataset;
 const IN_MEMORY: usize = 4 << 20;
 
 /// The position of a copy in the feed of a dataset.
-#[derive(Debug)]
 pub struct Position {
     /// The sync token of the last applied page or load.
     pub token: String,

@@ -62,7 +62,6 @@ const HEAD: &[u8] = b"{\"data\":[";
 const TAIL_BYTES: usize = 192;
 
 /// A builder for the JSON of a page.
-#[derive(Debug)]
 pub struct JsonPage {
     json: Vec<u8>,
     /// The hash and the end offset of each item.
@@ -235,7 +234,6 @@ pub fn sync_token(view: &View<'_>, position: Option<u64>) -> Result<SyncToken> {
 const EXPECTED_RECORD_BYTES: usize = 128;
 
 /// A finished file.
-#[derive(Debug)]
 pub struct ExportFile {
     /// The gzip-compressed content.
     pub gzip: Bytes,

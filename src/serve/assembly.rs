@@ -34,7 +34,6 @@ pub fn run_to_end<T>(server: impl Future<Output = T>) -> io::Result<T> {
 }
 
 /// The parts of a server.
-#[derive(Debug)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Setup {
     pub listener: TcpListener,
@@ -53,7 +52,6 @@ pub struct Setup {
 }
 
 /// The signals that stop a server. They are caught from the creation of this value on.
-#[derive(Debug)]
 pub struct StopSignals {
     terminate: Signal,
     interrupt: Signal,

@@ -37,7 +37,6 @@ pub struct CheckFinding {
 }
 
 /// Findings in one table whose details differ in digits only.
-#[derive(Debug)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct FindingKind {
     pub table: &'static str,
@@ -49,7 +48,7 @@ pub struct FindingKind {
 }
 
 /// The result of a check: the numbers of checked rows, and the findings.
-#[derive(Debug, Default, Serialize)]
+#[derive(Default, Serialize)]
 #[allow(missing_docs, reason = "described above")]
 pub struct CheckReport {
     pub records: BTreeMap<Dataset, u64>,

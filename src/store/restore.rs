@@ -552,7 +552,7 @@ pub fn upgrade(path: &Path, wait: Duration) -> Result<Option<UpgradeReport>> {
 
 /// Upgrades the rows of an older copy. Commits keep their seqs. One commit is added, by which records get the new
 /// fields. If the file is published, it stays so, but with an empty outbox: a whole state is published next.
-pub(in crate::store) fn upgrade_rows(copy: &Draft) -> Result<()> {
+pub(crate) fn upgrade_rows(copy: &Draft) -> Result<()> {
     let version = ReadFile::open(copy.path(), OpenOptions::ANY)?.version;
     let writer = copy.writer()?;
     let tx = WriteTx::new(writer.begin_raw()?);

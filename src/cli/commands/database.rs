@@ -24,7 +24,7 @@ use crate::store::restore::{
 use crate::store::{StoreError, Writer, panics};
 
 /// Arguments of `medfeed backup`.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct BackupArgs {
     /// The file to write; replaces an older backup with this name, but no replica and no published database
     #[arg(value_parser = path_parser())]
@@ -48,7 +48,7 @@ fn parse_moment(text: &str) -> Result<Timestamp, String> {
 }
 
 /// Arguments of `medfeed restore`.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct RestoreArgs {
     /// The backup, which is not changed
     #[arg(value_parser = path_parser())]
@@ -279,7 +279,7 @@ fn describe_upgrade(plan: &UpgradePlan) -> String {
 }
 
 /// Arguments of `medfeed check`.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct CheckArgs {
     /// Check the bucket of `medfeed publish`, instead of --db: the chain of entries, every hash, and whether the oldest
     /// state plus all entries gives each later state and a sound database

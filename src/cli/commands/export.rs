@@ -28,7 +28,7 @@ use crate::store::file::draft::{self, Draft};
 use crate::store::{Snapshot, Writer};
 
 /// Arguments of `medfeed export`.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct ExportArgs {
     /// The folder for the four files, or for the workbook medfeed.xlsx; it is created. Or the name of a workbook,
     /// ending .xlsx. The files get the permissions of the database file
@@ -157,7 +157,7 @@ impl ExportTarget {
 }
 
 /// The permissions of the database file, which exported files get too.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct FilePermissions {
     mode: u32,
     group: u32,
@@ -333,7 +333,7 @@ impl RowSink<'_> {
 }
 
 /// Arguments of `medfeed template`.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct TemplateArgs {
     /// The kind of the rows: conferences, journals, organizations or tags. Or the name of a workbook to write, ending
     /// .xlsx, with a sheet for each kind

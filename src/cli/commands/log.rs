@@ -18,8 +18,8 @@ use crate::cli::output::table;
 use crate::import::findings::cut;
 use crate::model::fold::match_form;
 use crate::model::{
-    Dataset, Field, Id, Joined, Printable, RecordFields, Timestamp, first_of, json as record_json,
-    nearest, parse_time, with_fields,
+    Curated, Dataset, Field, Id, Joined, Printable, RecordFields, References, Timestamp, first_of,
+    json as record_json, nearest, parse_time, with_fields,
 };
 use crate::store::{ImportCounts, RowCounts, Snapshot, StoreError, StoredCommit};
 
@@ -27,7 +27,7 @@ use crate::store::{ImportCounts, RowCounts, Snapshot, StoreError, StoredCommit};
 const MAX_NAMED: usize = 3;
 
 /// Arguments of `medfeed log`.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct CommitLogArgs {
     /// Show only commits of one record of this dataset, given by ID: its last change, and when it entered or left
     /// licenses
@@ -75,7 +75,7 @@ fn is_of_license(what: &str, name: &str) -> bool {
 }
 
 /// The records of a dataset that a commit changed or hid from a license, without those that changed again later.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 struct CommitRecords {
     dataset: Dataset,
     changed_count: usize,
@@ -326,46 +326,7 @@ fn show_record<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) ->
         .map(|license| (&license.name, why_hidden(&license.scope, record.fields())));
     let licenses: Vec<(&String, Vec<String>)> = licenses.collect();
     let last_change = snapshot.stored_commit_of(seq)?;
-
-    // Writing to a string cannot fail.
-    let mut text = format!("{} {id}\n", F::DATASET);
-    let fields = &F::table().fields;
-    let width = fields
-        .iter()
-        .map(|field| field.name.len())
-        .max()
-        .unwrap_or_default();
-    for (field, value) in fields.iter().zip(record.fields().values()) {
-        let value = text_of(&value_of(value, &**references));
-        let _ = writeln!(
-            text,
-            "  {:<width$}  {}",
-            field.name,
-            Printable(value.as_deref().unwrap_or("-"))
-        );
-    }
-    let StoredCommit {
-        time, who, what, ..
-    } = &last_change;
-    let _ = writeln!(
-        text,
-        "last changed {time}, seq {seq}, by {}: {}",
-        Printable(who),
-        Printable(what)
-    );
-    if licenses.is_empty() {
-        let _ = writeln!(text, "there are no licenses yet, so nobody can see it");
-    }
-    for (license, reasons) in &licenses {
-        let license = Printable(license);
-        let _ = match reasons.is_empty() {
-            true => writeln!(text, "license `{license}` shows it"),
-            false => writeln!(text, "license `{license}` does not show it:"),
-        };
-        for reason in reasons {
-            let _ = writeln!(text, "  {}", Printable(reason));
-        }
-    }
+    let text = describe_fields(&record, references) + &describe_views(seq, &last_change, &licenses);
     let record = record_json::render_record(&record, updated_at, &**references);
     let shown = ShownRecord {
         dataset: F::DATASET,
@@ -377,6 +338,58 @@ fn show_record<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) ->
             .collect(),
     };
     common.result(&shown, text)
+}
+
+/// A record as text: a line for each field.
+fn describe_fields<F: RecordFields>(record: &Curated<F>, references: &References) -> String {
+    // Writing to a string cannot fail.
+    let mut text = format!("{} {}\n", F::DATASET, record.id());
+    let fields = &F::table().fields;
+    let width = fields
+        .iter()
+        .map(|field| field.name.len())
+        .max()
+        .unwrap_or_default();
+    for (field, value) in fields.iter().zip(record.fields().values()) {
+        let value = text_of(&value_of(value, references));
+        let _ = writeln!(
+            text,
+            "  {:<width$}  {}",
+            field.name,
+            Printable(value.as_deref().unwrap_or("-"))
+        );
+    }
+    text
+}
+
+/// The last change of a record, and the licenses, each with why it does not show the record.
+fn describe_views(
+    seq: u64,
+    last_change: &StoredCommit,
+    licenses: &[(&String, Vec<String>)],
+) -> String {
+    let StoredCommit {
+        time, who, what, ..
+    } = last_change;
+    let mut text = format!(
+        "last changed {time}, seq {seq}, by {}: {}\n",
+        Printable(who),
+        Printable(what)
+    );
+    if licenses.is_empty() {
+        let _ = writeln!(text, "there are no licenses yet, so nobody can see it");
+    }
+    for (license, reasons) in licenses {
+        let license = Printable(license);
+        let _ = match reasons.is_empty() {
+            true => writeln!(text, "license `{license}` shows it"),
+            false => writeln!(text, "license `{license}` does not show it:"),
+        };
+        for reason in reasons {
+            let _ = writeln!(text, "  {}", Printable(reason));
+        }
+    }
+    text
 }
 
 /// The error for a record that does not exist: when it was removed, if a feed knows it.

@@ -22,7 +22,7 @@ use crate::pull::{
 };
 
 /// Arguments of `medfeed pull`.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct PullArgs {
     /// The address of the service: scheme and host, such as `https://feed.example.org`
     #[arg(value_name = "URL")]

@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use regex::Regex;
+
 use super::dates::normalize_date;
 use super::numbers::{normalize_integer, normalize_number};
 use super::table_cell::Notation;
@@ -41,6 +43,11 @@ pub(in crate::import) fn normalize<'c>(
             None => Cow::Borrowed(trimmed),
         }),
     }
+}
+
+/// Returns a regular expression of the program.
+pub(super) fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("the pattern is valid")
 }
 
 /// Returns true if a list of words, separated by blanks, has a word.
@@ -203,7 +210,7 @@ mod tests {
             ValueKind::Number, "123,456", Err("may be 123456 or 123.456");
             ValueKind::Number, "1234,567", Err("has a decimal comma; write a decimal point, `1234.567`");
             ValueKind::Number, "1234.567", Ok("1234.567");
-            ValueKind::Number, "1.234.567,8", Err("has a decimal comma; write `1234567.8`");
+            ValueKind::Number, "1.234.567,8", Err("has a decimal comma; write a decimal point, `1234567.8`");
             ValueKind::Number, "1.234.567", Err("groups digits by points; write `1234567`");
             ValueKind::Number, "1,234,567.89", Ok("1234567.89");
             ValueKind::Number, "1234.567,8", Err("several commas or points");
@@ -233,7 +240,7 @@ mod tests {
             ValueKind::Number, "12,5", Err("`12.5`");
             ValueKind::Number, "1,234", Err("may be 1234 or 1.234");
             ValueKind::Number, "1,234.5", Ok("1234.5");
-            ValueKind::Number, "1.234,50", Err("has a decimal comma; write `1234.50`, or add --decimal comma");
+            ValueKind::Number, "1.234,50", Err("has a decimal comma; write a decimal point, `1234.50`, or add --decimal comma");
             ValueKind::Number, "1,234,567", Ok("1234567");
             ValueKind::Number, "1,23,4", Err("several commas or points");
             ValueKind::Number, "1,234,5", Err("several commas or points");

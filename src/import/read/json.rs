@@ -122,16 +122,22 @@ fn joined<'t>(path: &str, key: Cow<'t, str>) -> Cow<'t, str> {
 
 /// Returns an object as a list, or the objects of a list of objects. Returns none for anything else.
 fn objects_in(value: &str) -> Vec<&str> {
-    let items = value.strip_prefix('[').map(str::trim_ascii_start);
+    let mut objects = Vec::new();
     if value.starts_with('{') {
-        vec![value]
-    } else if items.is_some_and(|items| items.starts_with('{')) {
-        let items: Vec<&str> = items_of(value).collect();
-        let are_objects = items.iter().all(|item| item.starts_with('{'));
-        items.into_iter().filter(|_| are_objects).collect()
-    } else {
-        Vec::new()
+        objects.push(value);
+    } else if is_list_with(value, '{') {
+        objects.extend(items_of(value));
     }
+    if !objects.iter().all(|item| item.starts_with('{')) {
+        objects.clear();
+    }
+    objects
+}
+
+/// Returns true for a list whose first item begins with `first`.
+pub(super) fn is_list_with(value: &str, first: char) -> bool {
+    let items = value.strip_prefix('[');
+    items.is_some_and(|items| items.trim_ascii_start().starts_with(first))
 }
 
 /// Returns the items of a list. Returns none for anything else.
@@ -159,7 +165,7 @@ fn parse(path: &str, text: &str, depth: usize) -> Result<Value, PathAndFault> {
 }
 
 /// The members of an object, in their order.
-type Members<'t> = Vec<(Cow<'t, str>, &'t RawValue)>;
+pub(super) type Members<'t> = Vec<(Cow<'t, str>, &'t RawValue)>;
 
 /// Returns the members of an object, also those whose key appears again. Returns none for anything else.
 pub(super) fn members(text: &str) -> Members<'_> {

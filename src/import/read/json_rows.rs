@@ -1,12 +1,14 @@
 //! JSON objects, read like the rows of a table: one per line (JSON Lines), or a list of them in a document.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
+use std::rc::Rc;
 
 use serde_json::value::RawValue;
 use serde_json::{Deserializer, Value};
 
 use super::columns::Columns;
-use super::json::{LeafReader, Leaves, explain, items_of, members};
+use super::json::{LeafReader, Leaves, Members, explain, is_list_with, items_of, members};
 use super::options::{Bounds, ReadOptions, RowFilter, is_one_of};
 use super::row_sink::RowSink;
 use super::table_cell::TableCell;
@@ -73,23 +75,25 @@ impl<F: Fields> TableReader<'_, '_, F> {
                 let paths = leaves.iter().map(|(path, _)| path);
                 columns.names.iter().eq(paths)
             };
-            let (columns, cells) = match std::mem::replace(header, HeaderState::Found(None)) {
+            let known = match header {
                 // The names of the object before were checked.
-                HeaderState::Found(Some(columns)) if is_next(&columns) => {
-                    let cells = leaves.into_iter().map(|(_, cell)| cell);
-                    (columns, cells.collect())
-                }
-                _ => {
+                HeaderState::Found(Some(columns)) if is_next(columns) => Some(Rc::clone(columns)),
+                _ => None,
+            };
+            let (columns, cells) = match known {
+                Some(columns) => (columns, leaves.into_iter().map(|(_, cell)| cell).collect()),
+                None => {
                     let (paths, cells) = named_cells::<F>(leaves, options, faults);
                     let columns = Columns::read::<F>(&paths, options, notation.container, faults)?;
+                    let columns = Rc::new(columns);
+                    // The faults of a header are reported at each object.
+                    if !faults.has_fault() {
+                        *header = HeaderState::Found(Some(Rc::clone(&columns)));
+                    }
                     (columns, cells)
                 }
             };
-            let is_usable = !faults.has_fault();
-            let row = RowReader::new(options, notation, faults).read(&columns, &cells);
-            // The faults of a header are reported at each object.
-            *header = HeaderState::Found(is_usable.then_some(columns));
-            row
+            RowReader::new(options, notation, faults).read(&columns, &cells)
         });
     }
 }
@@ -230,13 +234,8 @@ pub(in crate::import) fn read_json(
             return Ok(());
         }
     };
-    let Some(list) = list_within(document, objects) else {
+    let Some(items) = rows_of(document, objects) else {
         return Ok(());
-    };
-    // A document that is no list is one row, or an object whose members are rows.
-    let items = match list.starts_with('[') {
-        true => items_of(list).collect(),
-        false => keyed_objects(list).unwrap_or_else(|| vec![list]),
     };
     let mut line = 1;
     let mut line_of = 0;
@@ -256,30 +255,19 @@ pub(in crate::import) fn read_json(
     Ok(())
 }
 
-/// Returns the members of an object, if they are several objects that begin with one key.
-fn keyed_objects(object: &str) -> Option<Vec<&str>> {
-    let objects: Vec<&str> = members(object)
-        .into_iter()
-        .map(|(_, value)| value.get())
-        .collect();
-    let first_key = |object: &str| Some(members(object).first()?.0.clone().into_owned());
-    let first = first_key(objects.first()?)?;
-    let are_rows = objects.len() > 1
-        && objects
-            .iter()
-            .all(|object| object.starts_with('{') && first_key(object).as_ref() == Some(&first));
-    are_rows.then_some(objects)
-}
-
 /// Returns true if the text contains JSON lines, or nothing.
 fn are_lines(text: &str) -> bool {
     let first = Deserializer::from_str(text).into_iter::<&RawValue>().next();
     first.is_none_or(|first| first.is_ok_and(|first| first.get().starts_with('{')))
 }
 
-/// Returns the list of objects that a document contains, or the document itself if it is a list or a row. A row may
-/// have lists of links. Warns of the members next to the list. Reports several lists, and returns `None`.
-fn list_within<'t>(document: &'t str, objects: &mut impl RowSink) -> Option<&'t str> {
+/// Returns the rows of a document: the items of the list that it is or contains at any depth, or of an object of objects.
+/// Another object is a row, which may have lists of links. Warns of the members next to the list. Reports several lists,
+/// and returns `None`.
+fn rows_of<'t>(document: &'t str, objects: &mut impl RowSink) -> Option<Vec<&'t str>> {
+    if document.starts_with('[') {
+        return Some(items_of(document).collect());
+    }
     let members = members(document);
     let nodes = &objects.table().nodes;
     let is_field = |name: &str| nodes.iter().any(|node| node.key == name);
@@ -287,35 +275,25 @@ fn list_within<'t>(document: &'t str, objects: &mut impl RowSink) -> Option<&'t 
         .iter()
         .any(|(name, _)| name == "id" || is_field(name));
     let lists_with = |first: char| {
-        let begins = |value: &str| {
-            value
-                .strip_prefix('[')
-                .is_some_and(|items| items.trim_start().starts_with(first))
-        };
-        members
+        let lists = members
             .iter()
-            .filter(move |(name, value)| !is_field(name) && begins(value.get()))
-            .collect::<Vec<_>>()
+            .filter(move |(name, value)| !is_field(name) && is_list_with(value.get(), first));
+        lists.collect::<Vec<_>>()
     };
     let mut lists = lists_with('{');
     // A page may be empty.
     if lists.is_empty() && !is_row {
         lists = lists_with(']');
     }
-    let mut inner = members.iter().filter(|(_, value)| has_list(value.get()));
+    if lists.is_empty() && !is_row {
+        lists.extend(members.iter().filter(|(_, value)| has_list(value.get())));
+        lists.truncate(if lists.len() == 1 { 1 } else { 0 });
+    }
     match *lists {
-        [] if !is_row && inner.clone().count() == 1 => {
-            let (name, inner) = inner.next_back()?;
-            objects.warn(message!("only the list within `{name}` is read"));
-            list_within(inner.get(), objects)
-        }
-        [] => Some(document),
+        [] => Some(keyed_objects(&members).unwrap_or_else(|| vec![document])),
         [(name, list)] => {
-            let others = members
-                .iter()
-                .map(|(other, _)| &**other)
-                .filter(|other| *other != name);
-            let names: Vec<&str> = others.collect();
+            let others = members.iter().map(|(other, _)| &**other);
+            let names: Vec<&str> = others.filter(|other| other != name).collect();
             if !names.is_empty() {
                 let message = message!(
                     "only the list `{name}` is read; ignored next to it: `{}`",
@@ -323,7 +301,7 @@ fn list_within<'t>(document: &'t str, objects: &mut impl RowSink) -> Option<&'t 
                 );
                 objects.warn(message);
             }
-            Some(list.get())
+            rows_of(list.get(), objects)
         }
         [(one, _), (other, _), ..] => {
             let message = message!(
@@ -337,11 +315,21 @@ fn list_within<'t>(document: &'t str, objects: &mut impl RowSink) -> Option<&'t 
 
 /// Returns true if an object contains a list of objects, at any depth.
 fn has_list(object: &str) -> bool {
-    object.starts_with('{')
-        && members(object).iter().any(|(_, value)| {
-            let items = value.get().strip_prefix('[');
-            items.is_some_and(|items| items.trim_start().starts_with('{')) || has_list(value.get())
-        })
+    members(object)
+        .iter()
+        .any(|(_, value)| is_list_with(value.get(), '{') || has_list(value.get()))
+}
+
+/// Returns the values of several members, if they are objects that begin with one key.
+fn keyed_objects<'t>(members: &Members<'t>) -> Option<Vec<&'t str>> {
+    let mut keys = members.iter().map(|(_, value)| first_key(value.get()));
+    let first = keys.next()??;
+    let are_rows = members.len() > 1 && keys.all(|key| key.as_ref() == Some(&first));
+    are_rows.then(|| members.iter().map(|(_, value)| value.get()).collect())
+}
+
+fn first_key(object: &str) -> Option<Cow<'_, str>> {
+    Some(members(object).into_iter().next()?.0)
 }
 
 fn line_ends(text: &[u8]) -> u64 {
@@ -771,7 +759,7 @@ mod tests {
             r#"{"count":1,"next":null,"data":[{"id":1}],"none":[]}"#,
                 "1 \n\nf: only the list `data` is read; ignored next to it: `count`, `next`, `none`";
             r#"{"head":{"vars":["id"]},"results":{"bindings":[{"id":1}]}}"#,
-                "1 \n\nf: only the list within `results` is read";
+                "1 \n\nf: only the list `results` is read; ignored next to it: `head`";
             "{\"id\":1}\n{\"id\":2}\n", "1 \n2 \n";
             "{\n\"id\":\n1}\n", "1 \n";
             "[{\"id\":1},\n{\"id\":0},\n\n[],{\"id\":1,\n\"id\":2}]", "1 \nf:2: id: `0` - an id is";
@@ -790,7 +778,10 @@ mod tests {
             r#"{"data":[],"next_cursor":null}"#, "\nf: only the list `data` is read; ignored next to it: `next_cursor`";
             r#"{"id":1,"unknown":[]}"#, "f:1: unknown: unknown field";
             r#"{"a":[{"id":1}],"b":[{"id":2}]}"#, "f:1: contains the lists `a` and `b`; write each list to a file";
-            r#"{"data":{"items":[{"id":1}]}}"#, "1 \n\nf: only the list within `data` is read";
+            r#"{"data":{"items":[{"id":1}]}}"#, "1 \n";
+            r#"{"a":{"name":"A","id":1},"b":{"name":"B","id":2}}"#, "1 name=\"A\"\n2 name=\"B\"\n";
+            r#"{"page":1,"data":{"items":[{"id":1}],"more":false}}"#,
+                "1 \n\nf: only the list `data` is read; ignored next to it: `page`\nf: only the list `items` is read";
         ];
         for (text, expected) in cases {
             let read = read_list::<OrganizationFields>(text, Bounds::default());

@@ -18,7 +18,7 @@ const WRITE_AT_ONCE: usize = 1000;
 const WRITE_BYTES: usize = 4 << 20;
 
 /// The links of some records to rows of one kind.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct FoundLinks {
     /// Pairs of a record's id and the key of a linked row.
     pub pairs: BTreeSet<(i64, String)>,
@@ -107,9 +107,8 @@ pub fn list<T: Serialize>(items: impl IntoIterator<Item = T>) -> Cell {
 }
 
 /// Writes and removes records within one transaction.
-#[derive(Debug)]
-pub struct RecordWriter<'a> {
-    tables: &'a DatasetTables,
+pub struct RecordWriter {
+    tables: &'static DatasetTables,
     updates_search: bool,
     /// The JSON of records to write; `None` for records to remove.
     waiting: BTreeMap<i64, Option<Box<str>>>,
@@ -120,9 +119,9 @@ pub struct RecordWriter<'a> {
     has_unlinked: bool,
 }
 
-impl<'a> RecordWriter<'a> {
+impl RecordWriter {
     /// Writes to a dataset's tables, and to the full-text index if `updates_search`.
-    pub fn new(tables: &'a DatasetTables, updates_search: bool) -> RecordWriter<'a> {
+    pub fn new(tables: &'static DatasetTables, updates_search: bool) -> RecordWriter {
         let links = tables.links.len();
         RecordWriter {
             tables,

@@ -15,7 +15,8 @@ use super::database::{Database, Reader};
 use super::rows::RecordWriter;
 use crate::model::value::ReferenceKind;
 use crate::model::{
-    Dataset, Joined, JsonType, OrganizationFields, ReferenceFields, TagFields, ValueKind,
+    Dataset, Joined, JsonType, OrganizationFields, PerDataset, ReferenceFields, TagFields,
+    ValueKind,
 };
 use crate::pull::columns::{Cell, Column, columns, value_of};
 use crate::pull::error::Result;
@@ -28,7 +29,7 @@ pub type Row = Vec<Cell>;
 pub type Records = BTreeMap<i64, Option<Row>>;
 
 /// The type of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as what they hold")]
 pub enum Type {
     Integer,
@@ -55,7 +56,6 @@ impl From<ValueKind> for Type {
 }
 
 /// A table that rows are written to.
-#[derive(Debug)]
 pub struct SqlTable {
     /// Its name.
     pub name: String,
@@ -78,7 +78,6 @@ impl SqlTable {
 }
 
 /// A kind of row that records link to: organizations, tags, or the items of a list of texts.
-#[derive(Debug)]
 pub struct LinkedKind {
     /// The linked rows. Their key is `id`, or `name` for texts, which have no other column.
     pub rows: SqlTable,
@@ -214,7 +213,6 @@ fn id_column(dataset: Dataset) -> &'static str {
 }
 
 /// The tables of a dataset.
-#[derive(Debug)]
 pub struct DatasetTables {
     /// The dataset.
     pub dataset: Dataset,
@@ -227,7 +225,6 @@ pub struct DatasetTables {
 }
 
 /// A link table: the id of a record and the key of a linked row.
-#[derive(Debug)]
 pub struct LinkTable {
     /// The kind of the linked rows.
     pub kind: &'static LinkedKind,
@@ -243,7 +240,13 @@ impl DatasetTables {
     }
 
     /// The tables of a dataset.
-    pub fn new(dataset: Dataset) -> DatasetTables {
+    pub fn of(dataset: Dataset) -> &'static DatasetTables {
+        static TABLES: LazyLock<PerDataset<DatasetTables>> =
+            LazyLock::new(|| PerDataset::of(DatasetTables::new));
+        &TABLES[dataset]
+    }
+
+    fn new(dataset: Dataset) -> DatasetTables {
         let columns = columns(dataset);
         let between = columns
             .iter()
@@ -352,7 +355,7 @@ pub fn find_missing<D: Database>(database: &mut D) -> Result<()> {
     let mut probes = "SELECT name, value FROM copy LIMIT 0;
         SELECT dataset, token, records, loaded_at, changed_at, checked_at, verified_at FROM sync LIMIT 0;"
         .to_owned();
-    for tables in Dataset::ALL.map(DatasetTables::new) {
+    for tables in Dataset::ALL.map(DatasetTables::of) {
         for table in tables.all() {
             probes += &format!("SELECT {} FROM {} LIMIT 0;", table.names(), table.name);
         }
@@ -364,7 +367,7 @@ pub fn find_missing<D: Database>(database: &mut D) -> Result<()> {
 /// The next pull loads everything.
 pub fn repair<D: Database>(database: &mut D) -> Result<()> {
     let mut ddl = String::new();
-    for tables in Dataset::ALL.map(DatasetTables::new) {
+    for tables in Dataset::ALL.map(DatasetTables::of) {
         for table in tables.all() {
             for (column, kind) in table.values() {
                 let kind = D::type_name(*kind);
@@ -422,8 +425,7 @@ pub fn renew<D: Database>(database: &mut D) -> Result<()> {
 
 /// Writes the records of `old_DATASET` into the new tables.
 fn take_back<D: Database>(database: &mut D, dataset: Dataset) -> Result<()> {
-    let tables = DatasetTables::new(dataset);
-    let mut writer = RecordWriter::new(&tables, false);
+    let mut writer = RecordWriter::new(DatasetTables::of(dataset), false);
     let old = format!("old_{dataset}");
     // Skips invalid ids and unreadable JSON, which other programs wrote. A comparison finds that records are missing.
     let mut reader = Reader::new("id, json", &old, 1);
@@ -447,7 +449,7 @@ fn derived<D: Database>() -> String {
         ddl += &format!("{}{comment}\n", create_table::<D>(rows, ""));
     }
     for dataset in Dataset::ALL {
-        let tables = DatasetTables::new(dataset);
+        let tables = DatasetTables::of(dataset);
         let (column, index) = D::search(dataset);
         ddl += &format!("{}{index}\n", create_table::<D>(&tables.records, &column));
         ddl.extend(

@@ -212,7 +212,6 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// An open and locked file.
-#[derive(Debug)]
 pub struct SqliteFile {
     /// The path of the file.
     pub path: PathBuf,

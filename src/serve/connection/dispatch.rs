@@ -49,7 +49,6 @@ use crate::model::now;
 use crate::serve::connection::limits::{Connection, Limits};
 
 /// Answers requests of connections.
-#[derive(Debug)]
 pub struct Dispatcher {
     /// The service that it answers with.
     pub service: Arc<Service>,
@@ -185,7 +184,6 @@ const MIN_READS: usize = 4;
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The permits of a server.
-#[derive(Debug)]
 pub struct Permits {
     reads: Arc<Semaphore>,
     catch_ups: Arc<Semaphore>,
@@ -270,7 +268,6 @@ impl Permits {
 }
 
 /// Permits with two limits: one for all keys together, one for each key.
-#[derive(Debug)]
 pub struct KeyedPermits {
     all: Arc<Semaphore>,
     per_key: usize,
@@ -317,7 +314,7 @@ struct LongPoll<'s> {
 }
 
 /// The long polls of a service.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 #[allow(missing_docs, reason = "the names explain the fields")]
 pub struct LongPolls<'s> {
     pub service: &'s Service,

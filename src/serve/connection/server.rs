@@ -54,7 +54,6 @@ use crate::serve::connection::tls::{STRICT_TRANSPORT, Tls};
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A server that is ready to run.
-#[derive(Debug)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Server {
     pub listener: TcpListener,
@@ -267,7 +266,6 @@ async fn serve_stream(
 const LAST_REQUEST_GRACE: Duration = Duration::from_secs(2);
 
 /// The context that all connections of a server share.
-#[derive(Debug)]
 pub struct ServerContext {
     pub dispatcher: Dispatcher,
     /// The proxies whose header names the caller's address.
@@ -451,7 +449,6 @@ pub fn refuse(docs_url: &str, is_https: bool, error: &hyper::Error, unread: &[u8
 ///   stream only after the response.
 /// - To a request that it cannot parse, hyper writes a bare status line. This stream drops it, and `http` sends a
 ///   problem.
-#[derive(Debug)]
 pub struct ConnectionStream<S> {
     inner: S,
     connection: Arc<Connection>,

@@ -77,7 +77,7 @@ pub fn backup(reader: &Reader, target: &Path) -> Result<BackupReport> {
 }
 
 /// Writes a backup of one read transaction.
-pub(in crate::store) fn write_backup(
+pub(crate) fn write_backup(
     file: &Path,
     transaction: &ReadTransaction,
     target: &Path,
@@ -198,7 +198,7 @@ fn lock_as_writer(path: &Path) -> Result<Option<FileBackend>> {
     Ok(is_locked.then_some(backend))
 }
 
-pub(in crate::store) struct LockedFile {
+pub(crate) struct LockedFile {
     // Dropped first, because the note belongs to the next writer as soon as the lock is free.
     _note: WriterNote,
     pub file: ReadFile,

@@ -118,12 +118,7 @@ impl StoredCommit {
     }
 
     /// Describes the commit for replicas: its previous commit, the digest after it, and its encoded changes.
-    pub(in crate::store) fn info(
-        &self,
-        base: Head,
-        digest: RowDigest,
-        changes: &[u8],
-    ) -> CommitInfo {
+    pub(crate) fn info(&self, base: Head, digest: RowDigest, changes: &[u8]) -> CommitInfo {
         CommitInfo {
             first_seq: self.first_seq,
             last_seq: self.last_seq,
@@ -203,7 +198,6 @@ pub fn expect_count(table: &'static str, found: usize, counted: u64) -> Result<(
     ))
 }
 
-#[derive(Debug)]
 pub struct RecordRow<F> {
     pub seq: u64,
     /// The time of the last change of its content.
@@ -457,7 +451,7 @@ pub struct FeedEntry {
 }
 
 impl FeedEntry {
-    pub(in crate::store) fn of_row(
+    pub(crate) fn of_row(
         table: &'static str,
         seq: u64,
         id: u64,
@@ -476,17 +470,17 @@ impl FeedEntry {
     }
 
     /// The log seq as stored in rows.
-    pub(in crate::store) fn stored_log_seq(&self) -> u64 {
+    pub(crate) fn stored_log_seq(&self) -> u64 {
         self.log_seq.map_or(TOMBSTONE, NonZeroU64::get)
     }
 
     /// The row of `feed_entries`.
-    pub(in crate::store) fn row_by_seq(&self, feed: FeedId) -> FeedTableRow {
+    pub(crate) fn row_by_seq(&self, feed: FeedId) -> FeedTableRow {
         ((feed.0, self.seq), (self.id.get(), self.stored_log_seq()))
     }
 
     /// The row of `feed_records`.
-    pub(in crate::store) fn row_by_id(&self, feed: FeedId) -> FeedTableRow {
+    pub(crate) fn row_by_id(&self, feed: FeedId) -> FeedTableRow {
         ((feed.0, self.id.get()), (self.seq, self.stored_log_seq()))
     }
 

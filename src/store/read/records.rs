@@ -33,7 +33,7 @@ const BATCH: usize = 256;
 /// Ends each searched text. `q` never contains it, so no match spans two texts.
 const TEXT_END: char = '\0';
 
-pub(in crate::store) type LogTable = ReadOnlyTable<(u8, u64), LogValue<'static>>;
+pub(crate) type LogTable = ReadOnlyTable<(u8, u64), LogValue<'static>>;
 
 /// The pairs of neighboring bytes in a text, as bits of a hash. A text contains another one only if it has all pairs of
 /// it. So a search compares few whole texts.
@@ -89,7 +89,7 @@ impl StoredRecord {
 }
 
 /// The records of a dataset in one state.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Records {
     dataset: Dataset,
     /// By slot. A slot is not used again after its record was removed.
@@ -108,7 +108,7 @@ pub struct Records {
 
 impl Records {
     /// Reads all records of a dataset. A record whose row is damaged has a slot too.
-    pub(in crate::store) fn load(
+    pub(crate) fn load(
         dataset: Dataset,
         records: &impl ReadableTable<(u8, u64), u64>,
         log: &LogTable,
@@ -141,7 +141,7 @@ impl Records {
     }
 
     /// The records after later commits: `since` is the last seq of these records, and `records` has all ids.
-    pub(in crate::store) fn advance(
+    pub(crate) fn advance(
         self: &Arc<Self>,
         since: u64,
         records: &impl ReadableTable<(u8, u64), u64>,
@@ -261,7 +261,7 @@ impl Records {
     }
 
     /// Whether most slots are empty, so that reading all records anew saves memory.
-    pub(in crate::store) fn is_sparse(&self) -> bool {
+    pub(crate) fn is_sparse(&self) -> bool {
         self.ids.len() > 2 * self.slots.len() + BATCH
     }
 
@@ -413,7 +413,7 @@ pub type Slot = u32;
 const NO_NAME: u32 = u32::MAX;
 
 /// A field with a column, and the names in it (texts, or ids in digits), which are numbered from 1.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct FieldNames {
     field: &'static Field,
     /// The index of the field in its table.
@@ -477,7 +477,7 @@ fn number_at(index: usize) -> u32 {
 }
 
 /// The values of a field by slot: one number per record, or one list. 0 means null, and sorts first.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 enum Column {
     Numbers(Vec<u64>),
     /// A commit changes a copy of the column, which shares the other lists.

@@ -34,7 +34,7 @@ pub struct Snapshot {
     /// The witnesses of licenses that could be read when the state was opened.
     witnesses: HashMap<(LicenseId, Dataset), Witness>,
     keys: HashMap<KeyHash, Arc<KeyRecord>>,
-    pub(in crate::store) feeds: HashMap<FeedId, FeedSum>,
+    pub(crate) feeds: HashMap<FeedId, FeedSum>,
     references: OnceLock<Arc<References>>,
     /// Loaded on first use.
     loaded_records: PerDataset<OnceLock<Arc<Records>>>,
@@ -43,22 +43,22 @@ pub struct Snapshot {
     /// Held while records or a feed are read into memory, so that concurrent requests read them once.
     loading: Mutex<()>,
     pub(super) commits: ReadOnlyTable<u64, &'static [u8]>,
-    pub(in crate::store) records: ReadOnlyTable<(u8, u64), u64>,
+    pub(crate) records: ReadOnlyTable<(u8, u64), u64>,
     organizations: ReadOnlyTable<u64, &'static [u8]>,
     tags: ReadOnlyTable<u64, &'static [u8]>,
     pub(super) log: LogTable,
     pub(super) feed_entries: ReadOnlyTable<(u64, u64), (u64, u64)>,
-    pub(in crate::store) feed_records: ReadOnlyTable<(u64, u64), (u64, u64)>,
-    pub(in crate::store) links: ReadOnlyTable<(u8, u64, u8, u64), ()>,
+    pub(crate) feed_records: ReadOnlyTable<(u64, u64), (u64, u64)>,
+    pub(crate) links: ReadOnlyTable<(u8, u64, u8, u64), ()>,
 }
 
 impl Snapshot {
-    pub(in crate::store) fn read_commit(transaction: &ReadTransaction) -> Result<CommitPoint> {
+    pub(crate) fn read_commit(transaction: &ReadTransaction) -> Result<CommitPoint> {
         Ok(last_commit(&transaction.open_table(tables::COMMITS)?)?.point())
     }
 
     /// Opens the state that a transaction sees.
-    pub(in crate::store) fn open(transaction: &ReadTransaction) -> Result<Snapshot> {
+    pub(crate) fn open(transaction: &ReadTransaction) -> Result<Snapshot> {
         let commits = transaction.open_table(tables::COMMITS)?;
         let last = last_commit(&commits)?;
         let counts = last.counts;
@@ -106,7 +106,7 @@ impl Snapshot {
 
     /// Opens a newer state. If its history contains the earlier state, records in memory are only updated, and feeds
     /// are when they are used.
-    pub(in crate::store) fn open_after(
+    pub(crate) fn open_after(
         earlier: &Snapshot,
         transaction: &ReadTransaction,
     ) -> Result<Snapshot> {
@@ -139,7 +139,7 @@ impl Snapshot {
     }
 
     /// Reads the witnesses of all licenses in advance. Requests that need an unreadable witness report the error.
-    pub(in crate::store) fn with_witnesses(mut self) -> Snapshot {
+    pub(crate) fn with_witnesses(mut self) -> Snapshot {
         let mut commits: HashMap<u64, Option<CommitPoint>> = HashMap::new();
         let mut witnesses = HashMap::new();
         for license in self.licenses.values() {
@@ -254,7 +254,7 @@ impl Snapshot {
     }
 
     #[cfg(test)]
-    pub(in crate::store) fn loaded_feeds(&self) -> usize {
+    pub(crate) fn loaded_feeds(&self) -> usize {
         self.feed_indexes.lock().len()
     }
 
@@ -479,7 +479,7 @@ impl Snapshot {
 opaque_debug!(Snapshot);
 
 /// The beginning of the description of a restore.
-pub(in crate::store) const RESTORED: &str = "restored from a backup";
+pub(crate) const RESTORED: &str = "restored from a backup";
 
 impl StoredCommit {
     /// Whether a restore created this commit.

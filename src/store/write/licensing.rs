@@ -21,7 +21,7 @@ use crate::store::write::records::{create_feed, erase_feed, load_entries};
 use crate::store::{Result, StoreError};
 
 /// The effects of a change of a license.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct LicenseChange {
     pub created: bool,
@@ -36,7 +36,7 @@ pub struct LicenseChange {
 }
 
 /// The settings of a new key.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 #[allow(missing_docs, reason = "described at `KeyRecord`")]
 pub struct KeySettings {
     pub label: Option<String>,

@@ -131,61 +131,65 @@ impl Edit<'_> {
         outcome: &mut BatchOutcome,
     ) -> Result<()> {
         let dataset = F::DATASET;
-        let mut counts = RowCounts::default();
-        let mut changes: Vec<RecordChange<'_, F>> = Vec::new();
-        {
-            let records = self.tx.open(tables::RECORDS)?;
-            let log = self.tx.open(tables::LOG)?;
-            let is_first_load = self.commit.records[dataset] == 0;
-            let ids: BTreeSet<Id> = rows
-                .keys()
-                .copied()
-                .chain(touched.iter().copied())
-                .collect();
-            for id in ids {
-                if let Some(Some(row)) = rows.get(&id)
-                    && !touched.contains(&id)
-                    && let Some(seq) = records.get((dataset.code(), id.get()))?
-                    && let Some(stored) = log.get((dataset.code(), seq.value()))?
-                    && json::is_rendered(stored.value().2, row, &self.references)
-                {
-                    counts.unchanged += 1;
-                    continue;
-                }
-                let before: Option<RecordRow<F>> = if is_first_load {
-                    None
-                } else {
-                    find_record(&*records, &*log, id)?
-                };
-                let row = rows.get(&id);
-                let written = row.and_then(Option::as_ref);
-                let is_removed = row.is_some_and(Option::is_none);
-                match &before {
-                    None if written.is_some() => counts.added += 1,
-                    None => continue,
-                    Some(_) if is_removed => counts.removed += 1,
-                    Some(_) => counts.changed += 1,
-                }
-                let before = before.map(Box::new);
-                let updated_at = self.commit.time;
-                changes.push(RecordChange {
-                    id,
-                    seq: 0,
-                    before,
-                    written,
-                    is_removed,
-                    updated_at,
-                });
-            }
-        }
+        let counts = &mut outcome.rows.datasets[dataset];
+        let mut changes = self.find_changes(rows, touched, counts)?;
         for change in &mut changes {
             change.seq = self.take_seq();
         }
         let records = &mut self.commit.records[dataset];
         *records = *records + counts.added - counts.removed;
-        outcome.rows.datasets[dataset] = counts;
         outcome.licenses.extend(self.write(&changes)?);
         Ok(())
+    }
+
+    /// Compares rows with the stored ones, and counts them. The changes have no seqs yet. `touched` are the records that
+    /// link to a changed organization or tag.
+    fn find_changes<'b, F: RecordFields>(
+        &self,
+        rows: &'b BTreeMap<Id, Option<Curated<F>>>,
+        touched: &BTreeSet<Id>,
+        counts: &mut RowCounts,
+    ) -> Result<Vec<RecordChange<'b, F>>> {
+        let dataset = F::DATASET;
+        let mut changes = Vec::new();
+        let records = self.tx.open(tables::RECORDS)?;
+        let log = self.tx.open(tables::LOG)?;
+        let is_first_load = self.commit.records[dataset] == 0;
+        let ids: BTreeSet<&Id> = rows.keys().chain(touched).collect();
+        for id in ids {
+            let row = rows.get(id);
+            let written = row.and_then(Option::as_ref);
+            if let Some(row) = written
+                && !touched.contains(id)
+                && let Some(seq) = records.get((dataset.code(), id.get()))?
+                && let Some(stored) = log.get((dataset.code(), seq.value()))?
+                && json::is_rendered(stored.value().2, row, &self.references)
+            {
+                counts.unchanged += 1;
+                continue;
+            }
+            let before: Option<RecordRow<F>> = if is_first_load {
+                None
+            } else {
+                find_record(&*records, &*log, *id)?
+            };
+            let is_removed = row.is_some_and(Option::is_none);
+            match &before {
+                None if written.is_some() => counts.added += 1,
+                None => continue,
+                Some(_) if is_removed => counts.removed += 1,
+                Some(_) => counts.changed += 1,
+            }
+            changes.push(RecordChange {
+                id: *id,
+                seq: 0,
+                before: before.map(Box::new),
+                written,
+                is_removed,
+                updated_at: self.commit.time,
+            });
+        }
+        Ok(changes)
     }
 
     /// Writes changes of records to all tables. Returns their effects on licenses.
@@ -406,7 +410,7 @@ impl Edit<'_> {
 }
 
 /// The numbers of records that entered a feed, changed in it, and left it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 struct FeedChange {
     entering: u64,
     changed: u64,

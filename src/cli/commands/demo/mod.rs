@@ -32,7 +32,7 @@ use crate::token::Sealer;
 use crate::view::View;
 
 /// Arguments of `medfeed demo`.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct DemoArgs {
     /// The address to listen on [default: 127.0.0.1:8080, or a free port if that one is in use]
     #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]

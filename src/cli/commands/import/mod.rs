@@ -40,7 +40,7 @@ fn parse_allowed_faults(text: &str) -> Result<usize, String> {
 }
 
 /// Arguments of `medfeed import`.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct ImportArgs {
     #[command(flatten)]
     read: ReadArgs,
@@ -462,7 +462,7 @@ pub fn lint(common: &Common, args: &ReadArgs) -> Result<ExitCode> {
 }
 
 /// The files to read, and how.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct ReadArgs {
     /// Files to read, or folders with such files. Without --dataset, a file or a sheet of a workbook is named
     /// conferences, journals, organizations or tags. Formats: .jsonl, .json, .csv (each also with .gz) and .xlsx. `-`

@@ -1,9 +1,10 @@
 //! Gives fields to columns: their headers and their cells decide together.
 
 use std::cmp::Reverse;
+use std::mem;
 
 use super::content::{
-    DraftColumn, days_in, has_digit, has_issn, is_absence, is_address, is_data, is_place, is_range,
+    DraftColumn, days_in, has_digit, has_issn, is_absence, is_data, is_place, kind_of_cells,
 };
 use super::names::{KnownName, known_name, price_name, year_of};
 use crate::import::lint::is_area;
@@ -18,13 +19,6 @@ use crate::model::fold::{fold, is_blank};
 
 /// The field of prices in US dollars.
 pub(super) const PRICE: &str = "publishing_apc_usd";
-
-/// Fields that a column may contain.
-struct Candidate {
-    column: usize,
-    fields: Vec<&'static str>,
-    rank: usize,
-}
 
 /// The columns of a draft, with their fields.
 pub(super) struct Assigned {
@@ -42,24 +36,24 @@ impl Assigned {
         has_header: bool,
         notation: &Notation,
     ) -> Assigned {
-        let mut candidates = if has_header {
-            named_candidates(kind, &columns)
-        } else {
-            guessed_candidates(kind, &columns)
+        let mut candidates = match has_header {
+            true => named_candidates(kind, &columns),
+            false => guessed_candidates(kind, &columns),
         };
         refine(&mut candidates, &columns);
         let mut assigned = Assigned {
             columns,
             condition: None,
         };
-        candidates.retain(|candidate| {
-            let reason = refusal(candidate, &assigned.columns, notation);
-            assigned.columns[candidate.column].reason = reason;
-            assigned.columns[candidate.column].reason.is_none()
-        });
-        sort(&mut candidates, &assigned.columns);
-        for candidate in candidates {
-            assigned.give(candidate);
+        for (at, candidate) in candidates.iter_mut().enumerate() {
+            let reason = refusal(&candidate.fields, &assigned.columns, at, notation);
+            if reason.is_some() {
+                candidate.fields.clear();
+            }
+            assigned.columns[at].reason = reason;
+        }
+        for at in by_precedence(&candidates, &assigned.columns) {
+            assigned.give(at, mem::take(&mut candidates[at].fields));
         }
         assigned.condition = assigned.find_condition();
         assigned.add_to("url", |column| {
@@ -78,8 +72,7 @@ impl Assigned {
     }
 
     /// Gives a column its fields, unless other columns have them. Several columns may have one list.
-    fn give(&mut self, candidate: Candidate) {
-        let Candidate { column, fields, .. } = candidate;
+    fn give(&mut self, column: usize, fields: Vec<&'static str>) {
         let mut others = fields.iter().map(|field| (*field, self.column_of(field)));
         let Some((field, Some(other))) = others.find(|(_, other)| other.is_some()) else {
             self.columns[column].fields = fields;
@@ -122,28 +115,20 @@ impl Assigned {
     }
 }
 
-fn named_candidates(kind: RowKind, columns: &[DraftColumn]) -> Vec<Candidate> {
-    let named = columns
-        .iter()
-        .enumerate()
-        .filter_map(|(column, DraftColumn { header, .. })| {
-            let has_currency =
-                kind == RowKind::Journals && currency_column(columns, column).is_some();
-            let name = known_name(kind, header);
-            let name = name.or_else(|| price_name(header).filter(|_| has_currency));
-            let KnownName { fields, rank } = name?;
-            Some(Candidate {
-                column,
-                fields,
-                rank,
-            })
-        });
+/// Returns the fields that the headers of columns name.
+fn named_candidates(kind: RowKind, columns: &[DraftColumn]) -> Vec<KnownName> {
+    let named = columns.iter().enumerate().map(|(at, column)| {
+        let has_currency = kind == RowKind::Journals && currency_column(columns, at).is_some();
+        let name = known_name(kind, &column.header);
+        let name = name.or_else(|| price_name(&column.header).filter(|_| has_currency));
+        name.unwrap_or_default()
+    });
     named.collect()
 }
 
 /// Returns candidates for columns without headers. A text is the name only if no other column is one of different texts
 /// of several words.
-fn guessed_candidates(kind: RowKind, columns: &[DraftColumn]) -> Vec<Candidate> {
+fn guessed_candidates(kind: RowKind, columns: &[DraftColumn]) -> Vec<KnownName> {
     let filled = |at: &usize| !columns[*at].cells.is_empty();
     let mut texts: Vec<usize> = (0..columns.len()).filter(filled).collect();
     texts.retain(|at| !columns[*at].cells.iter().any(is_data));
@@ -154,29 +139,22 @@ fn guessed_candidates(kind: RowKind, columns: &[DraftColumn]) -> Vec<Candidate> 
             column.are_mostly(is_phrase) && column.counted().len() == column.cells.len()
         });
     }
-    let mut issns = ISSN_COLUMNS.into_iter();
-    let guessed = columns.iter().enumerate().filter_map(|(at, column)| {
-        let fields = match kind {
-            _ if texts == [at] => vec!["name"],
-            _ if column.are_mostly(is_address) => vec!["url"],
-            RowKind::Journals if column.are_mostly(has_issn) => vec![issns.next()?],
-            RowKind::Conferences if column.are_mostly(is_range) => vec!["start_date", "end_date"],
-            RowKind::Conferences if column.are_mostly(is_place) => vec!["city", "country"],
-            _ => return None,
+    let guessed = columns.iter().enumerate().map(|(rank, column)| {
+        let fields = match kind_of_cells(column) {
+            _ if texts == [rank] => "name",
+            Some((.., fields)) => fields,
+            None => "",
         };
-        Some(Candidate {
-            column: at,
-            fields,
-            rank: at,
-        })
+        let mut fields: Vec<&str> = fields.split('+').collect();
+        fields.retain(|field| kind.table().index_of(field).is_some());
+        KnownName { fields, rank }
     });
     guessed.collect()
 }
 
 /// Changes the fields to those that the cells contain: two ISSNs, a range of dates, or a city with its country.
-fn refine(candidates: &mut [Candidate], columns: &[DraftColumn]) {
-    for at in 0..candidates.len() {
-        let column = &columns[candidates[at].column];
+fn refine(candidates: &mut [KnownName], columns: &[DraftColumn]) {
+    for (at, column) in columns.iter().enumerate() {
         let has_other = |field: &str| {
             let mut others = candidates.iter().enumerate();
             others.any(|(other, candidate)| other != at && candidate.fields == [field])
@@ -219,14 +197,19 @@ fn has_two_days(text: &str) -> bool {
 }
 
 /// Returns why a column does not have the fields that its header names, although it has cells.
-fn refusal(candidate: &Candidate, columns: &[DraftColumn], notation: &Notation) -> Option<String> {
-    let column = &columns[candidate.column];
-    let field = candidate.fields[0];
+fn refusal(
+    fields: &[&str],
+    columns: &[DraftColumn],
+    at: usize,
+    notation: &Notation,
+) -> Option<String> {
+    let column = &columns[at];
+    let field = *fields.first()?;
     if field == PRICE {
         if names_other_currency(&column.header) {
             return Some("prices in another currency than US dollars".to_owned());
         }
-        if let Some(currency) = currency_column(columns, candidate.column)
+        if let Some(currency) = currency_column(columns, at)
             && !names_dollars(&column.header)
             && !columns[currency].texts().any(is_dollar)
         {
@@ -234,7 +217,7 @@ fn refusal(candidate: &Candidate, columns: &[DraftColumn], notation: &Notation) 
             return Some(format!("no row has US dollars in `{name}`"));
         }
     }
-    let (told, taken) = column.shares(&candidate.fields, notation);
+    let (told, taken) = column.shares(fields, notation);
     let is_viable = match told {
         0 => column.texts().all(|text| is_absence(field, text)),
         _ => taken > 0 && taken * 2 >= told,
@@ -244,29 +227,31 @@ fn refusal(candidate: &Candidate, columns: &[DraftColumn], notation: &Notation) 
     (!is_viable).then_some(reason)
 }
 
-/// Sorts candidates by precedence. A column with several fields comes before columns with one of them, but after
-/// columns that have all of them.
-fn sort(candidates: &mut [Candidate], columns: &[DraftColumn]) {
-    let fields = candidates.iter().map(|candidate| candidate.fields.clone());
-    let single: Vec<Vec<&str>> = fields.filter(|fields| fields.len() == 1).collect();
-    candidates.sort_by_key(|candidate| {
-        let column = &columns[candidate.column];
-        let mut fields = candidate.fields.iter();
-        let group = match candidate.fields.len() {
+/// Returns the columns that have candidates, by precedence. A column with several fields comes before columns with one
+/// of them, but after columns that have all of them.
+fn by_precedence(candidates: &[KnownName], columns: &[DraftColumn]) -> Vec<usize> {
+    let has_column = |field: &&str| candidates.iter().any(|other| other.fields == [*field]);
+    let mut order: Vec<usize> = (0..columns.len()).collect();
+    order.retain(|at| !candidates[*at].fields.is_empty());
+    order.sort_by_key(|at| {
+        let KnownName { fields, rank } = &candidates[*at];
+        let column = &columns[*at];
+        let group = match fields.len() {
             1 => 1,
-            _ if fields.all(|field| single.contains(&vec![*field])) => 2,
+            _ if fields.iter().all(has_column) => 2,
             _ => 0,
         };
         let length: usize = column.texts().map(str::len).sum();
         (
             group,
             column.cells.is_empty(),
-            candidate.rank,
+            *rank,
             Reverse(year_of(&column.header)),
             Reverse(column.cells.len()),
             Reverse(length),
         )
     });
+    order
 }
 
 /// Returns the header of a column without the number at its end.

@@ -198,27 +198,30 @@ pub(super) fn is_data(cell: &TableCell<'_>) -> bool {
         && (is_number(text) || cell.is_date || has_issn(text) || is_range(text) || is_address(text))
 }
 
-/// A recognizer of cells, with the names of one and of several.
-type CellKind = (fn(&str) -> bool, &'static str, &'static str);
+/// A kind of cells: its recognizer, the names of one and of several, and the fields that probably contain them.
+pub(super) type CellKind = (fn(&str) -> bool, [&'static str; 2], &'static str);
+
+/// Returns the kind of most cells of a column.
+pub(super) fn kind_of_cells(column: &DraftColumn) -> Option<CellKind> {
+    const KINDS: [CellKind; 6] = [
+        (is_address, ["web address", "web addresses"], "url"),
+        (has_issn, ["valid ISSN", "valid ISSNs"], "issn_print"),
+        (is_range, ["date", "dates"], "start_date+end_date"),
+        (is_place, ["place", "places"], "city+country"),
+        (is_country, ["country", "countries"], ""),
+        (is_area, ["therapy area", "therapy areas"], ""),
+    ];
+    let mut kinds = KINDS.into_iter();
+    kinds.find(|(is, ..)| column.are_mostly(is))
+}
 
 /// Describes the cells of a column that is not empty, with their number.
 pub(super) fn described(column: &DraftColumn) -> String {
-    const KINDS: [CellKind; 6] = [
-        (has_issn, "valid ISSN", "valid ISSNs"),
-        (is_range, "date", "dates"),
-        (is_address, "web address", "web addresses"),
-        (is_place, "place", "places"),
-        (is_country, "country", "countries"),
-        (is_area, "therapy area", "therapy areas"),
-    ];
-    let mut kinds = KINDS.into_iter();
-    let (one, several) = match kinds.find(|(is, ..)| column.are_mostly(is)) {
-        Some((_, one, several)) => (one, several),
-        None if column.texts().all(is_number) => ("number", "numbers"),
-        None => ("cell", "cells"),
+    let names = match kind_of_cells(column) {
+        Some((_, names, _)) => names,
+        None if column.texts().all(is_number) => ["number", "numbers"],
+        None => ["cell", "cells"],
     };
-    match column.cells.len() {
-        1 => format!("1 {one}"),
-        count => format!("{count} {several}"),
-    }
+    let count = column.cells.len();
+    format!("{count} {}", names[usize::from(count > 1)])
 }

@@ -3,10 +3,10 @@
 use super::content::{DraftColumn, is_data};
 use super::names::{known_name, year_of};
 use crate::import::read::column_name::column_letters;
+use crate::import::read::columns::numbered;
 use crate::import::read::row_kind::RowKind;
 use crate::import::read::table_cell::TableCell;
 use crate::import::read::tabular::{MAX_ROWS_ABOVE, joined_header};
-use crate::model::fold::comparable;
 
 /// A row of a sample.
 type Row = Vec<TableCell<'static>>;
@@ -99,23 +99,23 @@ pub(super) fn columns(rows: &[Row], header: Header) -> Vec<DraftColumn> {
     let mut names = joined_names(head);
     let width = body.iter().map(Vec::len).max().unwrap_or(0);
     names.resize(names.len().max(width), String::new());
-    let forms: Vec<String> = names.iter().map(|name| comparable(name)).collect();
+    let numbered = numbered(&names);
     let mut columns: Vec<DraftColumn> = Vec::new();
     for (at, header) in names.into_iter().enumerate() {
-        let form = &forms[at];
-        let is_equal = |other: &usize| !form.is_empty() && forms[*other] == *form;
-        let equal: Vec<usize> = (0..at).filter(is_equal).collect();
-        let repeats = |first: &usize| {
+        let (form, number) = &numbered[at];
+        let first = numbered.iter().position(|(other, _)| other == form);
+        let first = first.filter(|first| *first < at && !form.is_empty());
+        let repeats = |first| {
             body.iter()
-                .all(|row| text_at(row, *first) == text_at(row, at))
+                .all(|row| text_at(row, first) == text_at(row, at))
         };
-        if equal.first().is_some_and(repeats) {
+        if first.is_some_and(repeats) {
             continue;
         }
-        let name = match equal.len() {
+        let name = match number {
             _ if form.is_empty() => format!("={}", column_letters(at)),
-            0 => header.clone(),
-            count => format!("{header}#{}", count + 1),
+            1 => header.clone(),
+            number => format!("{header}#{number}"),
         };
         let cells = body.iter().filter(|row| is_filled(row, at));
         let cells: Vec<_> = cells.map(|row| row[at].clone()).collect();

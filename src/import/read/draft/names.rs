@@ -70,6 +70,7 @@ fn plain(header: &str) -> Vec<String> {
 }
 
 /// The fields that a header names.
+#[derive(Default)]
 pub(super) struct KnownName {
     pub fields: Vec<&'static str>,
     /// 0 for the exact name of a field, and more for less exact names.

@@ -8,6 +8,7 @@ use super::content::{
 use crate::import::lint::{is_area, may_be_name};
 use crate::import::read::dates::DateOrder;
 use crate::import::read::loose::is_zero;
+use crate::import::read::numbers::with_decimal;
 use crate::import::read::table_cell::Notation;
 use crate::import::read::table_row::is_issn;
 use crate::model::value::ValueKind;
@@ -41,10 +42,11 @@ pub(super) fn decimal_sign(columns: &[DraftColumn], notation: &Notation) -> Read
     let mut has_groups = true;
     for column in columns_of(columns, |kind| kind == ValueKind::Number) {
         for cell in column.cells.iter().filter(|cell| !cell.is_number) {
-            match decimal_sign_of(&cell.text) {
-                Some('.') => points += 1,
-                Some(_) => commas += 1,
-                None => {}
+            let text = cell.text.trim();
+            match (with_decimal(text, '.'), with_decimal(text, ',')) {
+                (Some(_), None) => points += 1,
+                (None, Some(_)) => commas += 1,
+                _ => {}
             }
             let is_value = column
                 .field()
@@ -62,24 +64,6 @@ pub(super) fn decimal_sign(columns: &[DraftColumn], notation: &Notation) -> Read
         (1.., 0) => Reading::One("point"),
         (0, 0) if has_groups => Reading::One("point"),
         _ => Reading::Open(open.len(), open.swap_remove(0)),
-    }
-}
-
-/// Returns the decimal sign of a number that has only one meaning.
-fn decimal_sign_of(text: &str) -> Option<char> {
-    let text = text.trim();
-    let at = text.rfind(['.', ','])?;
-    let (whole, rest) = text.split_at(at);
-    let is_point = rest.starts_with('.');
-    let sign = if is_point { '.' } else { ',' };
-    let other = if is_point { ',' } else { '.' };
-    let fraction = &rest[1..];
-    match () {
-        () if !fraction.bytes().all(|byte| byte.is_ascii_digit()) => None,
-        // `1,234,567` groups digits by commas.
-        () if whole.contains(sign) => Some(other),
-        () if whole.contains(other) || fraction.len() != 3 || whole == "0" => Some(sign),
-        () => None,
     }
 }
 
@@ -117,15 +101,12 @@ pub(super) fn list_separator(columns: &[DraftColumn]) -> Reading {
     let cells = columns_of(columns, ValueKind::is_list).flat_map(|column| &column.cells);
     let cells = cells.filter(|cell| cell.json.is_none());
     let texts: Vec<&str> = cells.map(|cell| &*cell.text).collect();
-    let has = |separator: &str| texts.iter().any(|text| text.contains(separator));
-    if has(ITEM_SEPARATOR) {
-        return Reading::NotNeeded;
-    }
-    if let Some(found) = ["|", ";", "\n"].into_iter().find(|sign| has(sign)) {
-        return Reading::One(found);
-    }
-    let Some(separator) = [",", "/"].into_iter().find(|sign| has(sign)) else {
-        return Reading::NotNeeded;
+    let signs = [ITEM_SEPARATOR, "|", ";", "\n", ",", "/"].into_iter();
+    let mut found = signs.filter(|sign| texts.iter().any(|text| text.contains(sign)));
+    let separator = match found.next() {
+        None | Some(ITEM_SEPARATOR) => return Reading::NotNeeded,
+        Some(sign @ ("|" | ";" | "\n")) => return Reading::One(sign),
+        Some(sign) => sign,
     };
     let items = texts.iter().flat_map(|text| text.split(separator));
     let items: Vec<&str> = items.map(str::trim).collect();

@@ -130,8 +130,7 @@ impl CellStyles {
             ),
             None => TableCell::text(text),
         };
-        let is_shown_exactly = digits.is_some_and(|digits| digits.show_exactly(&cell.text));
-        let format = (!is_shown_exactly).then(|| format.code.clone());
+        let format = (!format.is_plain()).then(|| format.code.clone());
         TableCell {
             is_number: true,
             unit,

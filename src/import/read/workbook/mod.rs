@@ -67,7 +67,8 @@ impl Workbook {
             let file = BufReader::new(file);
             match parts {
                 Parts::Ods => Sheets::Ods(Ods::new(file).map_err(|error| match error {
-                    OdsError::InvalidMime(_) => unusable(NO_WORKBOOK),
+                    // The type of a text is shorter.
+                    OdsError::InvalidMime(_) | OdsError::Io(_) => unusable(NO_WORKBOOK),
                     error => unreadable(error),
                 })?),
                 Parts::Xlsx(hidden) => {
@@ -306,7 +307,7 @@ impl SheetRows<'_> {
         }
         let is_hidden = self.hidden_rows.contains(&row.at);
         table.add_row(TableRow {
-            line,
+            lines: line..line + 1,
             cells: &row.cells,
             merged: self.annotations.merged_in(row.at),
             warning: is_hidden.then_some(HIDDEN),

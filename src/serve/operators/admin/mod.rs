@@ -6,7 +6,6 @@
 pub(crate) mod page;
 
 use std::convert::Infallible;
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -42,7 +41,6 @@ const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'sel
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// The listener for operators, and its allowed names.
-#[derive(Debug)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct AdminSetup {
     pub listener: TcpListener,
@@ -170,7 +168,7 @@ async fn run_blocking<T: Send + 'static>(
 }
 
 /// A monitored program. [`Monitored::unready`] and [`Monitored::warning`] must not block.
-pub trait Monitored: Debug + Send + Sync + 'static {
+pub trait Monitored: Send + Sync + 'static {
     /// The reason why it is not ready; `None` if it is.
     fn unready(&self) -> Option<String>;
 
@@ -189,7 +187,6 @@ pub trait Monitored: Debug + Send + Sync + 'static {
 }
 
 /// A running server.
-#[derive(Debug)]
 pub(crate) struct MonitoredServer {
     pub metrics: Arc<Metrics>,
     pub watcher: Arc<Watcher>,
