@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use child::Server;
 use medfeed::model::Dataset;
 use medfeed::pull::catch_up::{Done, Pull};
-use medfeed::pull::entry::{Entry, FeedPage};
+use medfeed::pull::export::{Entry, FeedPage};
 use medfeed::pull::{Events, PullClient, PullTarget, SqliteCopy};
 use rusqlite::Connection;
 use serde_json::Value;

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use child::Server;
 use medfeed::model::Dataset;
 use medfeed::pull::PullClient;
-use medfeed::pull::entry::FeedPage;
+use medfeed::pull::export::FeedPage;
 use medfeed::store::Reader;
 use support::Arguments;
 use support::feed::{self, Position};

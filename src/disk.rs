@@ -98,7 +98,6 @@ pub fn sync_open_folder(file: &File, folder: &Path) -> io::Result<()> {
 }
 
 /// A reader that fails after a number of bytes.
-#[derive(Debug)]
 pub struct Bounded<R, E> {
     inner: R,
     most: u64,

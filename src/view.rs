@@ -18,7 +18,6 @@ use crate::store::{CommitPoint, Result, Snapshot};
 pub struct NotLicensed;
 
 /// The records of one dataset in one snapshot that a license shows.
-#[derive(Debug)]
 pub struct View<'s> {
     snapshot: &'s Snapshot,
     license: &'s License,
@@ -186,7 +185,7 @@ impl<'s> View<'s> {
 }
 
 /// An entry of the feed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct FeedRow<'s> {
     /// The position in the feed.
     pub seq: u64,

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::ToSpan;
 use jiff::civil::date;
-use medfeed::model::conference::Formats;
-use medfeed::model::journal::{Publishing, Timelines, Weeks};
+use medfeed::model::records::{Formats, Publishing, Timelines, Weeks};
 use medfeed::model::{
     Access, Conference, ConferenceFields, Curated, DateStatus, Fields, Id, Journal, JournalFields,
     Number, Organization, OrganizationFields, Tag, TagFields,

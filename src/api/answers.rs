@@ -18,7 +18,7 @@ use super::conditional::ETag;
 use super::observe::FeedUse;
 use super::problem::Problem;
 use crate::model::{Dataset, LicenseId, Witness};
-use crate::query::page::JsonPage;
+use crate::query::JsonPage;
 use crate::query::segments::{SegmentCache, new_cache};
 use crate::store::StoreError;
 use crate::view::View;
@@ -196,7 +196,7 @@ fn compress(plain: &[u8], level: Compression) -> Option<Bytes> {
 type AnswerKey = (Option<LicenseId>, Box<str>);
 
 /// Weighs answers by their approximate bytes, in a cache of this capacity.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct AnswerBytes(u64);
 
 impl Weighter<AnswerKey, Arc<Answer>> for AnswerBytes {
@@ -211,7 +211,6 @@ impl Weighter<AnswerKey, Arc<Answer>> for AnswerBytes {
     }
 }
 
-#[derive(Debug)]
 pub struct AnswerCache(Cache<AnswerKey, Arc<Answer>, AnswerBytes>);
 
 /// The right to build an answer. Other requests for the same answer wait until it is inserted or dropped.

@@ -16,7 +16,7 @@ use crate::token::Sealer;
 use crate::view::View;
 
 /// A key of the database.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct KnownKey {
     pub hash: KeyHash,
     pub record: Arc<KeyRecord>,

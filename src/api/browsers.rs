@@ -87,7 +87,7 @@ impl Cors {
     }
 
     /// Whether a request is a preflight of an allowed origin.
-    pub(in crate::api) fn is_preflight(&self, request: &Request) -> bool {
+    pub(crate) fn is_preflight(&self, request: &Request) -> bool {
         request.method == Method::OPTIONS
             && request.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
             && self.allowed(request).is_some()
@@ -95,7 +95,7 @@ impl Cors {
 
     /// The headers of the response to a preflight. The server ignores headers that it does not know, such as those of
     /// tracing, so all are allowed, if they are few.
-    pub(in crate::api) fn preflight_headers(request: &Request) -> HeaderMap {
+    pub(crate) fn preflight_headers(request: &Request) -> HeaderMap {
         let asked = request
             .headers
             .get(ACCESS_CONTROL_REQUEST_HEADERS)
@@ -114,7 +114,7 @@ impl Cors {
         ])
     }
 
-    pub(in crate::api) fn add_headers(&self, request: &Request, headers: &mut HeaderMap) {
+    pub(crate) fn add_headers(&self, request: &Request, headers: &mut HeaderMap) {
         if self.origins.is_empty() {
             return;
         }

@@ -10,7 +10,6 @@ use crate::model::{Dataset, KeyRecord, Timestamp, Witness};
 use super::problem::Code;
 
 /// An answered request, without its token, query and records.
-#[derive(Debug)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Answered<'a> {
     pub request_id: &'a str,
@@ -124,7 +123,7 @@ fn loggable_name(method: &Method) -> &str {
 }
 
 /// Writes one log line per request.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct RequestLog;
 
 impl Observer for RequestLog {

@@ -5,7 +5,7 @@ use std::fmt;
 use http::header::{ALLOW, CONNECTION, CONTENT_RANGE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 
-use super::source::Unservable;
+use super::service::Unservable;
 pub use crate::contract::Code;
 use crate::contract::codes::{ALLOWED_METHODS, CHALLENGE, INVALID_TOKEN_CHALLENGE};
 use crate::contract::{BadRequest, ProblemBody};

@@ -26,7 +26,7 @@ pub struct Window {
 }
 
 /// The windows of keys, and of addresses that send unusable keys.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct RateLimiter {
     pub keys: Windows,
     /// By network.
@@ -46,13 +46,13 @@ impl RateLimiter {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct WindowCount {
     began: Instant,
     used: u32,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Windows(Mutex<HashMap<String, WindowCount>>);
 
 impl Windows {

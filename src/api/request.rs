@@ -12,7 +12,7 @@ use super::rate::Window;
 use crate::model::{Dataset, KeyRecord, Timestamp, Witness};
 
 /// A request, with its time on two clocks.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Request {
     pub method: Method,
@@ -55,7 +55,6 @@ impl Request {
 }
 
 /// A request, and the state for its response, set as checks pass.
-#[derive(Debug)]
 pub struct Exchange {
     pub(super) request: Request,
     pub(super) request_id: String,
@@ -75,7 +74,7 @@ pub struct Exchange {
 }
 
 /// The rate window for the response headers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) enum RateHeaders {
     /// The window of the address, if the path is under `/v1`.
     OfAddress,
@@ -84,7 +83,7 @@ pub(super) enum RateHeaders {
 }
 
 /// A long poll ends when this key, or this witness of its license in a dataset, is no longer current.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 #[allow(missing_docs, reason = "the names explain the fields")]
 pub struct Interest {
     pub key: KnownKey,

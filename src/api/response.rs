@@ -32,7 +32,6 @@ const EXPECTED_HEADERS: usize = 16;
 
 /// A finished response.
 #[must_use = "an answer that is not sent leaves its caller waiting"]
-#[derive(Debug)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Response {
     pub status: StatusCode,

@@ -12,21 +12,23 @@ use std::time::Instant;
 use http::StatusCode;
 use tokio::sync::watch;
 
-use super::answers::{Answer, AnswerCache, AnswerResult, BuildGuard};
+use super::answers::{self, Answer, AnswerCache, AnswerResult, BuildGuard};
 use super::auth::{self, Caller, KnownKey};
-use super::handlers::{Job, PermitKind};
+use super::browsers::Cors;
+use super::handlers::{
+    Job, PermitKind, asks_to_forget, docs_page, explorer_page, forgotten, page_instead, status,
+};
 use super::observe::{Answered, Observer, RequestLog};
 use super::problem::{Code, Problem};
-use super::public;
 use super::rate::{RateLimiter, Window};
 use super::request::{Exchange, Interest, RateHeaders, Request};
 use super::response::{Response, accepts_gzip};
-use super::settings::Settings;
-use super::source::SnapshotSource;
 use crate::contract::route::is_under_v1;
 use crate::contract::{CONTRACT, Query, Resource, Route};
+use crate::explorer::Demo;
 use crate::model::KeyRecord;
 use crate::query::segments::{SegmentBytes, SegmentCache, new_cache};
+use crate::store::Snapshot;
 
 /// The maximum length of path and query, in bytes.
 const MAX_URI_BYTES: usize = 4096;
@@ -189,7 +191,7 @@ impl Service {
                 && request.is_reading()
                 && !is_under_v1(request.path());
             let page = is_page
-                .then(|| public::page_instead(request, &self.settings, request_id))
+                .then(|| page_instead(request, &self.settings, request_id))
                 .flatten();
             let docs_url = &self.settings.docs_url;
             page.unwrap_or_else(|| {
@@ -306,8 +308,8 @@ impl Service {
             ))
         })?;
         exchange.pattern = route.endpoint.pattern;
-        if public::asks_to_forget(request) {
-            return Ok(CheckedRequest::Answered(Arc::new(public::forgotten())));
+        if asks_to_forget(request) {
+            return Ok(CheckedRequest::Answered(Arc::new(forgotten())));
         }
         if !reading {
             return Err(closing(Problem::method_not_allowed(&request.method)));
@@ -340,15 +342,13 @@ impl Service {
         route: &Route,
     ) -> Result<Option<Arc<Answer>>, Problem> {
         let answer = match route.endpoint.resource {
-            Resource::Docs => public::docs_page(route, &self.settings, &self.answers)?,
-            Resource::Explorer => {
-                public::explorer_page(request, route, &self.settings, &self.answers)?
-            }
+            Resource::Docs => docs_page(route, &self.settings, &self.answers)?,
+            Resource::Explorer => explorer_page(request, route, &self.settings, &self.answers)?,
             Resource::Status => {
                 let query = Query::of(route.endpoint, request.query());
                 let snapshot = self.source.shown();
                 let readable = self.source.is_readable();
-                Arc::new(public::status(&snapshot, readable, &query, request.wall)?)
+                Arc::new(status(&snapshot, readable, &query, request.wall)?)
             }
             _ => return Ok(None),
         };
@@ -479,4 +479,94 @@ fn fits(caller: &Caller, answer: &Answer, wants_gzip: bool) -> bool {
 fn catch<T>(work: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(Problem::internal("the request's handler panicked")))
+}
+
+/// The settings of a service.
+#[derive(Debug)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
+pub struct Settings {
+    /// The URL for callers, without a trailing slash and without `/v1`.
+    pub public_url: String,
+    /// The base URL of error pages: `{docs_url}/errors/<code>`.
+    pub docs_url: String,
+    /// The URL where callers reach the operator.
+    pub contact: Option<String>,
+    /// The capacity of the answer cache, in bytes.
+    pub answer_cache_bytes: u64,
+    pub cors: Cors,
+    pub demo: Option<Arc<Demo>>,
+}
+
+impl Settings {
+    /// The defaults for a public URL.
+    pub fn of(public_url: &str) -> Settings {
+        let public_url = public_url.trim_end_matches('/').to_owned();
+        Settings {
+            docs_url: format!("{public_url}/docs"),
+            public_url,
+            contact: None,
+            answer_cache_bytes: answers::DEFAULT_MAX_BYTES,
+            cors: Cors::default(),
+            demo: None,
+        }
+    }
+}
+
+/// The reason why the shown snapshot must not be served, although the file can be read.
+#[derive(Clone, Copy)]
+pub struct Unservable {
+    /// The value of `Retry-After`, in seconds.
+    pub retry_after_s: u64,
+    /// The detail of the response.
+    pub reason: &'static str,
+}
+
+/// A source of snapshots.
+pub trait SnapshotSource: Send + Sync {
+    /// The snapshot for all responses.
+    fn shown(&self) -> Arc<Snapshot>;
+
+    /// The newest snapshot, for keys. It differs from `shown` while commits are held back.
+    fn newest(&self) -> Arc<Snapshot>;
+
+    /// Whether the database can be read.
+    fn is_readable(&self) -> bool {
+        true
+    }
+
+    /// The reason why no snapshot may be served: it may be outdated, or not there yet. Called on every request.
+    fn unservable(&self) -> Option<Unservable> {
+        None
+    }
+
+    /// Receives a message for every new or newly shown snapshot.
+    fn changes(&self) -> watch::Receiver<()>;
+
+    /// Polls for newer commits, unless a poll has begun after `since`; concurrent callers share a poll. Shows the
+    /// newest snapshot to requests if `accept` returns true. Returns the shown snapshot. It may block.
+    fn catch_up(&self, since: Instant, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot>;
+
+    /// Polls the origin of the database, for a token that is ahead of all local snapshots. `since` is the time of the
+    /// request: concurrent callers share a poll that begins later. Returns the shown snapshot. `None` if there is
+    /// no origin and commits are shown at once, so no token can be ahead. It may block for two seconds.
+    fn catch_up_with_origin(
+        &self,
+        _since: Instant,
+        _accept: &dyn Fn(&Snapshot) -> bool,
+    ) -> Option<Arc<Snapshot>> {
+        None
+    }
+
+    /// Asks whether a seq ahead of all local snapshots is known to be of a history that the origin no longer has.
+    fn ask_if_lost(&self, _seq: u64) -> bool {
+        false
+    }
+
+    /// Waits for a poll for new keys, which other processes create. It begins after `since`, the time of the request.
+    /// Concurrent callers share it. Invalid keys cause no additional polls of a file, and at most one per second of a
+    /// bucket. It may block for two seconds. Returns false if the file or the origin of the database could not be
+    /// polled in time: then a key that is unknown here may be valid.
+    fn poll_for_keys(&self, _since: Instant) -> bool {
+        true
+    }
 }

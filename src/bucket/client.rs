@@ -29,13 +29,14 @@ impl Bucket {
     /// # Errors
     /// [`BucketError::Refused`] if the environment is incomplete.
     pub fn open(url: &BucketUrl, seal: Option<SealKey>) -> Result<Bucket> {
-        let texts = |(name, value): (OsString, OsString)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
-        };
         Bucket::open_with(
             url,
             seal,
-            &env::vars_os().filter_map(texts).collect::<Vec<_>>(),
+            &env::vars_os()
+                .filter_map(|(name, value): (OsString, OsString)| {
+                    Some((name.into_string().ok()?, value.into_string().ok()?))
+                })
+                .collect::<Vec<_>>(),
         )
     }
 
@@ -189,14 +190,15 @@ impl Bucket {
 
 /// Rejects invalid names. Names may come from objects that somebody else wrote.
 fn check_name(name: &str) -> Result<()> {
-    let is_part = |part: &str| {
-        !part.is_empty()
-            && !part.starts_with('.')
-            && part
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
-    };
-    if name.len() <= 512 && name.split('/').all(is_part) {
+    if name.len() <= 512
+        && name.split('/').all(|part: &str| {
+            !part.is_empty()
+                && !part.starts_with('.')
+                && part
+                    .bytes()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        })
+    {
         return Ok(());
     }
     Err(BucketError::Refused(format!(

@@ -6,7 +6,9 @@ use object_store::Error;
 use super::object::BucketError;
 use super::url::{BucketUrl, StoreKind};
 
-#[derive(Clone, Copy, Debug)]
+/// An action on an object, as messages name it.
+#[derive(Clone, Copy, strum::Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Action {
     Read,
     Create,
@@ -59,9 +61,8 @@ impl ErrorMapper {
 
     pub fn timeout(&self, action: Action, name: &str) -> BucketError {
         BucketError::Unreachable(format!(
-            "{} did not {} `{name}` in time; check the network",
-            self.url,
-            action.verb()
+            "{} did not {action} `{name}` in time; check the network",
+            self.url
         ))
     }
 
@@ -99,7 +100,6 @@ impl ErrorMapper {
     pub fn map(&self, action: Action, name: &str, error: &Error) -> BucketError {
         let failure = Failure::of(error);
         let ErrorMapper { url, bucket, .. } = self;
-        let verb = action.verb();
         let text = &failure.text;
         let endpoint = self.endpoint();
         let refused = match (error, failure.status) {
@@ -110,7 +110,7 @@ impl ErrorMapper {
             }
             (Error::NotImplemented { .. } | Error::NotSupported { .. }, _) | (_, Some(501)) => {
                 format!(
-                    "{url} cannot {verb} `{name}` ({text}); use a store that supports conditional puts, and leave \
+                    "{url} cannot {action} `{name}` ({text}); use a store that supports conditional puts, and leave \
                  AWS_CONDITIONAL_PUT unset"
                 )
             }
@@ -128,41 +128,46 @@ impl ErrorMapper {
                 format!("{url} rejects the time of this machine ({text}); set its clock")
             }
             (Error::PermissionDenied { .. } | Error::Unauthenticated { .. }, _) => format!(
-                "{url} refuses to {verb} `{name}` ({text}); {}, and that they permit {}",
+                "{url} refuses to {action} `{name}` ({text}); {}, and that they permit {}",
                 self.variables(),
                 self.permission(action)
             ),
             // Callers of `create` retry after such a response.
             (Error::AlreadyExists { .. } | Error::Precondition { .. }, _) | (_, Some(409)) => {
                 return BucketError::Unreachable(format!(
-                    "{url} refuses to {verb} `{name}` ({text}), because another request is in progress"
+                    "{url} refuses to {action} `{name}` ({text}), because another request is in progress"
                 ));
             }
             (Error::Generic { .. }, None | Some(408 | 425 | 429 | 500..))
                 if !is_of_the_address(text) =>
             {
-                let roles = if self.has_credentials {
-                    String::new()
-                } else {
-                    format!("; {}", self.without_credentials())
-                };
-                // TLS uses the system's certificate authorities, or the file in this variable.
-                let authority = if text.contains("UnknownIssuer") {
-                    "; name your own certificate authority in SSL_CERT_FILE"
-                } else {
-                    ""
-                };
-                return BucketError::Unreachable(format!(
-                    "{url} cannot be reached to {verb} `{name}` ({text}); check the network and the endpoint \
-                     ({endpoint}){roles}{authority}"
-                ));
+                return self.unreachable(action, name, text);
             }
             _ => format!(
-                "{url} refuses to {verb} `{name}` ({text}); {}",
+                "{url} refuses to {action} `{name}` ({text}); {}",
                 self.variables()
             ),
         };
         BucketError::Refused(refused)
+    }
+
+    fn unreachable(&self, action: Action, name: &str, text: &str) -> BucketError {
+        let roles = if self.has_credentials {
+            String::new()
+        } else {
+            format!("; {}", self.without_credentials())
+        };
+        // TLS uses the system's certificate authorities, or the file in this variable.
+        let authority = if text.contains("UnknownIssuer") {
+            "; name your own certificate authority in SSL_CERT_FILE"
+        } else {
+            ""
+        };
+        BucketError::Unreachable(format!(
+            "{} cannot be reached to {action} `{name}` ({text}); check the network and the endpoint ({}){roles}{authority}",
+            self.url,
+            self.endpoint()
+        ))
     }
 
     fn endpoint(&self) -> &'static str {
@@ -218,18 +223,6 @@ impl ErrorMapper {
             (StoreKind::Google, Action::Delete) => "storage.objects.delete",
             (StoreKind::Azure, Action::Read | Action::List) => "`Storage Blob Data Reader`",
             (StoreKind::Azure, _) => "`Storage Blob Data Contributor`",
-        }
-    }
-}
-
-impl Action {
-    fn verb(self) -> &'static str {
-        match self {
-            Action::Read => "read",
-            Action::Create => "create",
-            Action::Write => "write",
-            Action::List => "list",
-            Action::Delete => "delete",
         }
     }
 }

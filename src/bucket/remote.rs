@@ -252,29 +252,28 @@ fn retries() -> RetryConfig {
     }
 }
 
+/// Gives a builder the variables with a prefix, as the crate's `from_env` does, and our limits, then calls the last methods.
+/// Returns the built store, and whether one of the keys for credentials is set.
+macro_rules! built {
+    ($environment:ident, $builder:expr, $prefix:literal, $keys:ident::{$($credentials:ident),+}, $($last:tt)+) => {{
+        let ours = $environment.iter().filter(|(name, _)| name.starts_with($prefix));
+        let builder = ours.fold($builder, |builder, (name, value)| match name.to_ascii_lowercase().parse() {
+            Ok(key) => builder.with_config(key, value),
+            Err(_) => builder,
+        });
+        let builder = builder.with_config($keys::Client(ClientConfigKey::Timeout), NEVER).with_retry(retries());
+        let has_credentials = [$($keys::$credentials),+].iter().any(|key| builder.get_config_value(key).is_some());
+        let store = builder.$($last)+.build().map(|store| Box::new(store) as Box<dyn ObjectStore>);
+        (store, has_credentials)
+    }};
+}
+
 /// Builds a store from the environment. Also returns whether the environment holds credentials for it.
 fn store(
     kind: StoreKind,
     bucket: &str,
     environment: &[(String, String)],
 ) -> (Result<Box<dyn ObjectStore>, Error>, bool) {
-    fn boxed<S: ObjectStore>(built: Result<S, Error>) -> Result<Box<dyn ObjectStore>, Error> {
-        built.map(|store| Box::new(store) as Box<dyn ObjectStore>)
-    }
-    /// Gives a builder the variables with a prefix, as the crate's `from_env` does, and our limits. Returns the store,
-    /// and whether one of the keys for credentials is set.
-    macro_rules! built {
-        ($builder:expr, $prefix:literal, $keys:ident::{$($credentials:ident),+}) => {{
-            let ours = environment.iter().filter(|(name, _)| name.starts_with($prefix));
-            let builder = ours.fold($builder, |builder, (name, value)| match name.to_ascii_lowercase().parse() {
-                Ok(key) => builder.with_config(key, value),
-                Err(_) => builder,
-            });
-            let builder = builder.with_config($keys::Client(ClientConfigKey::Timeout), NEVER).with_retry(retries());
-            let has_credentials = [$($keys::$credentials),+].iter().any(|key| builder.get_config_value(key).is_some());
-            (builder, has_credentials)
-        }};
-    }
     let value_of = |wanted: &str| {
         environment
             .iter()
@@ -282,39 +281,28 @@ fn store(
             .map(|(_, value)| value)
     };
     match kind {
-        StoreKind::S3 => {
-            let (builder, has_credentials) = built!(
-                AmazonS3Builder::new(),
-                "AWS_",
-                AmazonS3ConfigKey::{
-                    AccessKeyId, SecretAccessKey, WebIdentityTokenFile, ContainerCredentialsRelativeUri,
-                    ContainerCredentialsFullUri
-                }
-            );
+        StoreKind::S3 => built!(
+            environment,
+            AmazonS3Builder::new(),
+            "AWS_",
+            AmazonS3ConfigKey::{
+                AccessKeyId, SecretAccessKey, WebIdentityTokenFile, ContainerCredentialsRelativeUri,
+                ContainerCredentialsFullUri
+            },
             // Some stores do not support deleting several objects in one request.
-            (
-                boxed(
-                    builder
-                        .with_bucket_name(bucket)
-                        .with_disable_bulk_delete(true)
-                        .build(),
-                ),
-                has_credentials,
-            )
-        }
+            with_bucket_name(bucket).with_disable_bulk_delete(true)
+        ),
         StoreKind::Google => {
             let mut builder = GoogleCloudStorageBuilder::new();
             if let Some(path) = value_of("SERVICE_ACCOUNT") {
                 builder = builder.with_service_account_path(path);
             }
-            let (builder, has_credentials) = built!(
+            built!(
+                environment,
                 builder,
                 "GOOGLE_",
-                GoogleConfigKey::{ServiceAccount, ServiceAccountKey, ApplicationCredentials, BearerToken}
-            );
-            (
-                boxed(builder.with_bucket_name(bucket).build()),
-                has_credentials,
+                GoogleConfigKey::{ServiceAccount, ServiceAccountKey, ApplicationCredentials, BearerToken},
+                with_bucket_name(bucket)
             )
         }
         StoreKind::Azure => {
@@ -322,14 +310,12 @@ fn store(
             if let Some(endpoint) = value_of("IDENTITY_ENDPOINT") {
                 builder = builder.with_msi_endpoint(endpoint);
             }
-            let (builder, has_credentials) = built!(
+            built!(
+                environment,
                 builder,
                 "AZURE_",
-                AzureConfigKey::{AccessKey, SasKey, Token, ClientSecret, FederatedTokenFile}
-            );
-            (
-                boxed(builder.with_container_name(bucket).build()),
-                has_credentials,
+                AzureConfigKey::{AccessKey, SasKey, Token, ClientSecret, FederatedTokenFile},
+                with_container_name(bucket)
             )
         }
     }

@@ -80,10 +80,11 @@ impl FromStr for BucketUrl {
             return Err(format!("`{bucket}` cannot be a bucket's name; {FORMS}"));
         }
         let prefix = prefix.trim_end_matches('/');
-        let is_plain = |part: &str| {
-            !matches!(part, "" | "." | "..") && part.chars().all(|c| is_name(c) || c == '=')
-        };
-        if !prefix.is_empty() && !prefix.split('/').all(is_plain) {
+        if !prefix.is_empty()
+            && !prefix.split('/').all(|part: &str| {
+                !matches!(part, "" | "." | "..") && part.chars().all(|c| is_name(c) || c == '=')
+            })
+        {
             return Err(format!(
                 "`{prefix}` cannot be a prefix; use letters, digits, `-`, `_`, `.` and `=`, with single slashes between"
             ));

@@ -129,12 +129,11 @@ pub fn parse_url(text: &str) -> Result<String, String> {
     let rest = text
         .strip_prefix("https://")
         .or_else(|| text.strip_prefix("http://"));
-    let is_plain = |rest: &str| {
+    if !rest.is_some_and(|rest: &str| {
         !rest.is_empty()
             && !rest.starts_with('/')
             && !rest.contains(|letter: char| letter.is_control() || " ?#\"<>'`$\\".contains(letter))
-    };
-    if !rest.is_some_and(is_plain) {
+    }) {
         return Err(
             "write an absolute URL with its scheme and without query, such as https://feed.example.org".to_owned()
         );
@@ -154,9 +153,13 @@ pub fn parse_public_url(text: &str) -> Result<String, String> {
 /// Parses a contact: a mail address, or the URL of a page. Returns its URL.
 pub fn parse_contact(text: &str) -> Result<String, String> {
     let address = text.strip_prefix("mailto:").unwrap_or(text);
-    let is_known = |letter: char| letter.is_ascii_alphanumeric() || "@._+-".contains(letter);
     let parts: Vec<&str> = address.split('@').collect();
-    if parts.len() == 2 && !parts.contains(&"") && address.chars().all(is_known) {
+    if parts.len() == 2
+        && !parts.contains(&"")
+        && address
+            .chars()
+            .all(|letter: char| letter.is_ascii_alphanumeric() || "@._+-".contains(letter))
+    {
         return Ok(format!("mailto:{address}"));
     }
     parse_url(text).map_err(|_| {

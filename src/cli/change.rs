@@ -19,7 +19,7 @@ const MAX_SHOWN: usize = 20;
 const MAX_VALUE_CHARS: usize = 100;
 
 /// The changes of a batch.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Changes {
     /// Organizations, tags, conferences, journals; each by id.
     pub changes: Vec<RowChange>,
@@ -27,7 +27,7 @@ pub struct Changes {
     pub license_changes: Vec<RecordsOfLicense>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct RowChange {
     dataset: &'static str,
     id: Id,
@@ -37,7 +37,7 @@ pub struct RowChange {
     fields: Vec<FieldChange>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::Display)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 enum ChangeKind {
@@ -46,7 +46,7 @@ enum ChangeKind {
     Removed,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 struct FieldChange {
     field: &'static str,
     before: Value,
@@ -54,14 +54,14 @@ struct FieldChange {
 }
 
 /// A record by id and name.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct NamedRecord {
     pub id: Id,
     pub name: String,
 }
 
 /// The records of a dataset that enter a license, change in it, or leave it.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct RecordsOfLicense {
     license: String,
     dataset: Dataset,

@@ -34,7 +34,7 @@ const UNLIKELY_PAUSE_DAYS: i64 = 366;
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The global options.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Common {
     /// The database file
@@ -59,7 +59,7 @@ pub struct Common {
 }
 
 /// The effect of a commit on access, which decides how long its command waits for replicas.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum AccessChange {
     /// Nobody loses access.
     None,

@@ -24,8 +24,7 @@ use clap_complete::Shell;
 
 use self::arguments::path_parser;
 use self::commands::{
-    check, demo, export, import, key, license, log, manual, promote, publish, pull, replace, serve,
-    template,
+    database, demo, export, import, key, license, log, manual, promote, publish, pull, serve,
 };
 use self::common::{Common, EXIT_FENCED, asks_for_json};
 use self::output::{describe_error, is_dumb_terminal, note, print_error};
@@ -36,7 +35,7 @@ use crate::store::file::notes::name_command;
 use crate::store::panics::{self, CaughtPanic};
 
 /// Licensed, read-only access to curated medical conference and journal records.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(name = "medfeed", version, about, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
@@ -45,7 +44,7 @@ struct Cli {
     common: Common,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 enum Command {
     /// Serve sample data from a temporary database, and print curl commands to try
     Demo(demo::DemoArgs),
@@ -61,7 +60,7 @@ enum Command {
     /// Write all records, organizations and tags as import files
     Export(export::ExportArgs),
     /// Print the header of an import file, or write an empty workbook to fill in
-    Template(template::TemplateArgs),
+    Template(export::TemplateArgs),
     /// Manage licenses, which define what customers see
     #[command(subcommand)]
     License(license::LicenseCommand),
@@ -101,11 +100,11 @@ enum Command {
     /// Show the commits: who changed what, and when
     Log(log::CommitLogArgs),
     /// Compare every index, hash and count of the database with its records
-    Check(check::CheckArgs),
+    Check(database::CheckArgs),
     /// Write a consistent copy of the database, also while it is read and written
-    Backup(replace::BackupArgs),
+    Backup(database::BackupArgs),
     /// Replace the database with a backup; every older sync token gets 410
-    Restore(replace::RestoreArgs),
+    Restore(database::RestoreArgs),
     /// Shrink the database file; sync tokens stay valid
     Compact,
     /// Convert the database of an older medfeed to the format of this one; licenses, keys and sync tokens stay
@@ -255,18 +254,18 @@ fn run_command(common: &Common, command: Command, limits: Limits) -> Result<Exit
         Command::Import(args) => import::refuse_input(common, import::run(common, &args)),
         Command::Lint(args) => import::refuse_input(common, import::lint(common, &args)),
         Command::Export(args) => export::run(common, args),
-        Command::Template(args) => template::run(common, &args),
+        Command::Template(args) => export::run_template(common, &args),
         Command::License(command) => license::run(common, command),
         Command::Key(command) => key::run(common, command),
         Command::Pull(args) => pull::run(common, *args),
         Command::Publish(args) => publish::run(common, *args),
         Command::Show { dataset, id, name } => log::show(common, dataset, id, name),
         Command::Log(args) => log::run(common, &args),
-        Command::Check(args) => check::run(common, &args),
-        Command::Backup(args) => replace::backup(common, &args),
-        Command::Restore(args) => replace::restore(common, &args),
-        Command::Compact => replace::compact(common),
-        Command::Upgrade { dry_run, if_needed } => replace::upgrade(common, dry_run, if_needed),
+        Command::Check(args) => database::run_check(common, &args),
+        Command::Backup(args) => database::backup(common, &args),
+        Command::Restore(args) => database::restore(common, &args),
+        Command::Compact => database::compact(common),
+        Command::Upgrade { dry_run, if_needed } => database::upgrade(common, dry_run, if_needed),
         Command::Promote(args) => promote::run(common, &args),
         Command::Completions { shell } => manual::completions(shell, program()),
         Command::Man { folder } => manual::pages(folder, program()),

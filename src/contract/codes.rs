@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde::Serialize;
 
 /// The description of an error code. Texts are Markdown; backticks are the only markup.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct CodeInfo {
     /// The code.
     pub code: Code,
@@ -30,7 +30,7 @@ pub struct CodeInfo {
 }
 
 /// The set of endpoints that return a code.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub enum CodeScope {
     /// All endpoints.
     Every,
@@ -88,7 +88,7 @@ impl Code {
 }
 
 /// The body of an error (RFC 9457). The fields are in the order of the JSON.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct ProblemBody<'a> {
     /// The address of the code's page.
     pub r#type: String,

@@ -271,7 +271,7 @@ const ENDPOINTS: [Endpoint; 11] = [
 ];
 
 /// The declaration of a service.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Contract {
     /// The endpoints. A path belongs to the first one that it matches.
     pub endpoints: &'static [Endpoint],
@@ -331,7 +331,7 @@ impl Contract {
 }
 
 /// The body of `/status`, its members in the order of the JSON (contract, "GET /status").
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct StatusBody {
     /// `ok` if the API is up.
     pub status: &'static str,
@@ -344,7 +344,7 @@ pub struct StatusBody {
 }
 
 /// The size and age of a dataset.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct DatasetBody {
     /// The number of records.
     pub records: u64,

@@ -10,7 +10,6 @@ use super::{BadRequest, Code, Endpoint, Parameter, ParameterForm, WhenAbsent};
 use crate::model::Dataset;
 
 /// The query of a request to an endpoint, split but not checked.
-#[derive(Debug)]
 pub struct Query<'a> {
     endpoint: &'a Endpoint,
     given: Vec<(Cow<'a, str>, &'a str)>,

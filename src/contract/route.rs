@@ -6,7 +6,6 @@ use super::query::percent_decode;
 use super::{Contract, Endpoint};
 
 /// An endpoint, and the value of its path parameter.
-#[derive(Debug)]
 pub struct Route {
     /// The endpoint.
     pub endpoint: &'static Endpoint,

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use crate::model::{DateStatus, Fields, Id, JsonType, ReferenceKind, ValueKind};
 
 /// The documentation of a field.
-#[derive(Debug)]
 pub struct FieldDoc {
     /// The path of JSON keys joined by dots.
     pub name: &'static str,

@@ -2,25 +2,45 @@
 
 use std::collections::BTreeMap;
 
-use jiff::civil::date;
 use serde_json::Value;
 
 use crate::contract::{CodeInfo, Contract, DatasetBody, ProblemBody, Query, Resource, StatusBody};
 use crate::model::reference::References;
 use crate::model::{
-    Access, Conference, ConferenceFields, Curated, Dataset, DateStatus, Fields, Id, Journal,
-    JournalFields, LicenseId, OrganizationFields, PerDataset, ReferenceFields, Referenced,
-    TagFields, Timestamp, Witness, json, parse_time,
+    Conference, ConferenceFields, Curated, Dataset, Fields, Id, Journal, JournalFields, LicenseId,
+    PerDataset, ReferenceFields, Referenced, Timestamp, Witness, json, parse_time,
 };
-use crate::query::export::{push_header, push_record};
-use crate::query::feed::tombstone;
-use crate::query::page::JsonPage;
-use crate::query::reference::{envelope, item, therapy_area};
+use crate::query::{JsonPage, envelope, item, push_header, push_record, therapy_area, tombstone};
 use crate::store::hash;
 use crate::token::{Cursor, Sealer, SyncToken};
 
+const ORGANIZATION: &str = r#"{
+    "name": "European Society of Cardiology", "abbv": "ESC", "type": "Society", "url": "https://www.escardio.org/"
+}"#;
+
+const TAG: &str = r#"{ "type": "Audience", "name": "Physicians" }"#;
+
+const CONFERENCE: &str = r#"{
+    "name": "European Society of Cardiology Congress", "abbv": "ESC Congress", "year": 2026,
+    "start_date": "2026-08-28", "start_date_status": "confirmed", "end_date": "2026-08-31",
+    "abstract_due_date": "2026-02-12", "abstract_due_date_status": "estimated",
+    "late_breaking_due_date_status": "not_found",
+    "country": "Germany", "city": "Munich", "venue": "Messe München",
+    "url": "https://www.escardio.org/Congresses-Events", "therapy_areas": ["Cardiology"],
+    "organizations": [{ "id": 12 }], "tags": [{ "id": 31 }],
+    "formats": { "oral": true, "poster": true, "encore": false }
+}"#;
+
+const JOURNAL: &str = r#"{
+    "name": "European Heart Journal", "abbv": "Eur Heart J", "issn_print": "0195-668X", "issn_online": "1522-9645",
+    "publisher": "Oxford University Press", "url": "https://academic.oup.com/eurheartj",
+    "impact_factor": 37.6, "impact_factor_year": 2025,
+    "publishing": { "access": "hybrid", "content_license": "CC BY 4.0", "embargo_months": 12 },
+    "timelines": { "online_submit_to_accept": { "min_weeks": 6, "max_weeks": 10.5 } },
+    "organizations": [{ "id": 12 }], "tags": [{ "id": 31 }]
+}"#;
+
 /// Example rows: a conference, a journal, and the rows that they link to.
-#[derive(Debug)]
 pub struct Samples {
     references: References,
     conference: Conference,
@@ -33,64 +53,12 @@ impl Samples {
     /// Builds the rows; `None` if a row breaks a rule, which a test prevents.
     pub fn new() -> Option<Samples> {
         let mut references = References::default();
-        let society = OrganizationFields {
-            name: text("European Society of Cardiology"),
-            abbv: text("ESC"),
-            kind: text("Society"),
-            url: text("https://www.escardio.org/"),
-        };
-        let audience = TagFields {
-            kind: text("Audience"),
-            name: text("Physicians"),
-            category: None,
-        };
-        let society = link(&mut references.organizations, 12, society)?;
-        let audience = link(&mut references.tags, 31, audience)?;
-        let mut conference = ConferenceFields {
-            name: text("European Society of Cardiology Congress"),
-            abbv: text("ESC Congress"),
-            year: Some(2026),
-            start_date: Some(date(2026, 8, 28)),
-            start_date_status: Some(DateStatus::Confirmed),
-            end_date: Some(date(2026, 8, 31)),
-            abstract_due_date: Some(date(2026, 2, 12)),
-            abstract_due_date_status: Some(DateStatus::Estimated),
-            late_breaking_due_date: None,
-            late_breaking_due_date_status: Some(DateStatus::NotFound),
-            country: text("Germany"),
-            city: text("Munich"),
-            venue: text("Messe München"),
-            url: text("https://www.escardio.org/Congresses-Events"),
-            therapy_areas: vec!["Cardiology".to_owned()],
-            organizations: vec![society].into(),
-            tags: vec![audience].into(),
-            ..Default::default()
-        };
-        conference.formats.oral = Some(true);
-        conference.formats.poster = Some(true);
-        conference.formats.encore = Some(false);
-        let mut journal = JournalFields {
-            name: text("European Heart Journal"),
-            abbv: text("Eur Heart J"),
-            issn_print: text("0195-668X"),
-            issn_online: text("1522-9645"),
-            publisher: text("Oxford University Press"),
-            url: text("https://academic.oup.com/eurheartj"),
-            impact_factor: "37.6".parse().ok(),
-            impact_factor_year: Some(2025),
-            organizations: vec![society].into(),
-            tags: vec![audience].into(),
-            ..Default::default()
-        };
-        journal.publishing.access = Some(Access::Hybrid);
-        journal.publishing.content_license = text("CC BY 4.0");
-        journal.publishing.embargo_months = Some(12);
-        journal.timelines.online_submit_to_accept.min_weeks = "6".parse().ok();
-        journal.timelines.online_submit_to_accept.max_weeks = "10.5".parse().ok();
+        link(&mut references.organizations, 12, ORGANIZATION)?;
+        link(&mut references.tags, 31, TAG)?;
         Some(Samples {
             references,
-            conference: Curated::new(id(4711)?, conference).ok()?,
-            journal: Curated::new(id(208)?, journal).ok()?,
+            conference: row(4711, CONFERENCE)?,
+            journal: row(208, JOURNAL)?,
             updated_at: parse_time("2026-03-15T09:30:00Z").ok()?,
             removed: id(4685)?,
         })
@@ -207,24 +175,24 @@ pub fn indented(json: &[u8]) -> String {
     indented.unwrap_or_default()
 }
 
-fn text(text: &str) -> Option<String> {
-    Some(text.to_owned())
-}
-
 fn id(number: u64) -> Option<Id> {
     Id::try_from(number).ok()
 }
 
-/// Adds a row that records can link to; returns its id.
-fn link<F: Fields + ReferenceFields>(
+/// Reads a row from the JSON of its fields.
+fn row<F: Fields>(number: u64, fields: &str) -> Option<Curated<F>> {
+    Curated::new(id(number)?, serde_json::from_str(fields).ok()?).ok()
+}
+
+/// Adds a row that records can link to.
+fn link<F: ReferenceFields>(
     rows: &mut BTreeMap<Id, Referenced<F>>,
     number: u64,
-    fields: F,
-) -> Option<Id> {
-    let row = Curated::new(id(number)?, fields).ok()?;
-    let id = row.id();
-    rows.insert(id, Referenced::new(row));
-    Some(id)
+    fields: &str,
+) -> Option<()> {
+    let row = row(number, fields)?;
+    rows.insert(row.id(), Referenced::new(row));
+    Some(())
 }
 
 /// An example of a request id.

@@ -7,7 +7,7 @@ import {DATASETS, areEmpty, listsOf} from './model/lists.js';
 import {hasKey, withoutKeys} from './model/question.js';
 import {Title, focusTitle} from './parts.js';
 import {Session, clearTab, keepKey, keepName, keepTokens, keptKey, keptName, tabTokens} from './session.js';
-import {allLists, clearLists, keepLists, loadLists, moveLists, takeLists} from './shortlist.js';
+import {allLists, clearLists, keepLists, loadLists, moveLists, subscribe, takeLists} from './shortlist.js';
 import {Changes} from './views/changes.js';
 import {SideBySide, readDemo} from './views/demo.js';
 import {Developers, Reference} from './views/developers.js';
@@ -200,15 +200,15 @@ function App({demo, why, kept}) {
 			if (keep && of === key) keep.values[name] = value;
 			if (keep && of === key && name === 'lists') takeLists(value);
 		});
+		const identify = () => keep || keepTokens(!areEmpty(allLists()) && copies.tokens), unlisted = subscribe(identify);
 		const unsubscribe = copies.subscribe(({dataset, state}) => {
-			if (!keep) keepTokens(copies.tokens);
+			identify();
 			if (state.name === 'refused' && state.status === 401) end(`This key is no longer accepted, so its records are removed here. ${areEmpty(allLists()) ? '' : 'Your lists and notes stay: enter the new key. '}${reasonOf(state.problem)}`);
 			// A license without conferences opens on journals.
 			if (dataset === 'conferences' && isUnlicensed(state) && !location.hash) location.replace('#/journals');
 		});
 		return () => {
-			unheard();
-			unsubscribe();
+			for (const end of [unheard, unlisted, unsubscribe]) end();
 		};
 	}, [copies, keep, key]);
 	const session = {key, setKey, enter, change, copies, earlier, removeLists, keep, keepHere: !demo && canKeep() ? keepHere : null, showKey, setShowKey};

@@ -190,7 +190,7 @@ fn regions() -> String {
     let words = |country: &&'static str| {
         let is_listed =
             |alias: &&str| alias.len() <= MAX_ALIAS && !country.to_lowercase().starts_with(*alias);
-        let aliases = country::aliases(country).iter().copied().filter(is_listed);
+        let aliases = country::aliases(country).filter(is_listed);
         std::iter::once(*country).chain(aliases).joined(",")
     };
     let regions = country::REGIONS.into_iter().map(|(region, countries)| {

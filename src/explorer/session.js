@@ -39,7 +39,7 @@ export const keepName = name => keepInTab('medfeed-kept', name);
 
 /** The positions of the tab's copies in their feeds: lists of a key that a reload has lost are known by them. */
 export const tabTokens = () => inTab(storage => JSON.parse(storage.getItem('medfeed-tokens')));
-export const keepTokens = tokens => keepInTab('medfeed-tokens', JSON.stringify(tokens));
+export const keepTokens = tokens => keepInTab('medfeed-tokens', tokens && JSON.stringify(tokens));
 
 /** Removes whatever the page has stored in this tab. */
 export const clearTab = () => inTab(storage => Object.keys(storage).filter(name => name.startsWith('medfeed-')).forEach(name => storage.removeItem(name)));

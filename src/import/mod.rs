@@ -16,8 +16,9 @@
 //! warnings, and groups similar ones. The text of each is a `Message` (`model/message.rs`). Its code is the format
 //! string of `message!`.
 //!
-//! Lint compares new names, numbers, words and days with those of all records of the snapshot. So an import of one new
-//! name reads the whole dataset, which takes about a second for 100,000 records. An import of other values does not.
+//! Lint compares new names, numbers, words and days with those of the records of the snapshot. A few new names are
+//! compared only with those of the same year or day. New words and days, and many names, with all records, which takes
+//! about a second for 100,000. An import of other values reads only its own records.
 
 pub mod findings;
 pub mod lint;

@@ -47,12 +47,22 @@ impl ImportRows {
 
     /// Removes rows with faults, and the faults of reading.
     pub(super) fn leave_out(&mut self, bad: &BadRows) {
+        let bad = &bad.rows;
         self.organizations
             .retain(|row| !bad.contains(&row.position));
         self.tags.retain(|row| !bad.contains(&row.position));
         self.conferences.retain(|row| !bad.contains(&row.position));
         self.journals.retain(|row| !bad.contains(&row.position));
         self.bad = Findings::default();
+    }
+
+    /// Drops the rows, which are merged.
+    pub fn forget_rows(&mut self) {
+        let effects = std::mem::take(&mut self.effects);
+        *self = ImportRows {
+            effects,
+            ..ImportRows::default()
+        };
     }
 
     /// Returns the last line of a file's header, if it is a table.

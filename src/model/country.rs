@@ -63,101 +63,25 @@ pub const COUNTRIES: [&[&str]; 5] = [
     REGIONS[4].1,
 ];
 
-/// Names of one country that do not look alike, in their [`comparable`] form.
-const ALIASES: &[&[&str]] = &[
-    &["unitedstates", "unitedstatesofamerica", "us", "usa"],
-    &[
-        "unitedkingdom",
-        "unitedkingdomofgreatbritainandnorthernireland",
-        "uk",
-        "greatbritain",
-        "gb",
-        "gbr",
-        "england",
-        "scotland",
-        "wales",
-        "northernireland",
-    ],
-    &[
-        "southkorea",
-        "korea",
-        "republicofkorea",
-        "korearepublicof",
-        "koreasouth",
-        "skorea",
-        "rok",
-        "kor",
-    ],
-    &["unitedarabemirates", "uae"],
-    &["china", "peoplesrepublicofchina", "prc", "prchina", "chn"],
-    &[
-        "hongkong",
-        "hongkongsar",
-        "hongkongsarchina",
-        "hongkongchina",
-    ],
-    &["macau", "macao", "macaosar"],
-    &["czechia", "czechrepublic", "cze"],
-    &["netherlands", "holland", "nederland", "nld"],
-    &["turkey", "turkiye"],
-    &["russia", "russianfederation"],
-    &["vietnam", "socialistrepublicofvietnam"],
-    &["iran", "iranislamicrepublicof", "islamicrepublicofiran"],
-    &["syria", "syrianarabrepublic"],
-    &["moldova", "republicofmoldova", "moldovarepublicof"],
-    &[
-        "tanzania",
-        "unitedrepublicoftanzania",
-        "tanzaniaunitedrepublicof",
-    ],
-    &[
-        "bolivia",
-        "plurinationalstateofbolivia",
-        "boliviaplurinationalstateof",
-    ],
-    &[
-        "venezuela",
-        "bolivarianrepublicofvenezuela",
-        "venezuelabolivarianrepublicof",
-    ],
-    &["laos", "laopeoplesdemocraticrepublic", "laopdr"],
-    &["brunei", "bruneidarussalam"],
-    &["ivorycoast", "cotedivoire"],
-    &["capeverde", "caboverde"],
-    &["northmacedonia", "macedonia"],
-    &["eswatini", "swaziland"],
-    &["myanmar", "burma"],
-    &["saudiarabia", "kingdomofsaudiarabia", "ksa"],
-    &["ireland", "republicofireland"],
-    &[
-        "germany",
-        "deutschland",
-        "federalrepublicofgermany",
-        "ger",
-        "deu",
-        "allemagne",
-    ],
-    &["spain", "espana", "esp"],
-    &["italy", "italia", "ita"],
-    &["austria", "osterreich", "aut"],
-    &["switzerland", "schweiz", "suisse", "svizzera", "sui", "che"],
-    &["france", "fra", "frankreich"],
-    &["japan", "nippon", "jpn", "jp"],
-    &["poland", "polska", "pol"],
-    &["brazil", "brasil", "bra"],
-    &["belgium", "belgie", "belgique", "bel"],
-    &["sweden", "sverige", "swe"],
-    &["norway", "norge", "nor"],
-    &["denmark", "danmark", "dnk"],
-    &["finland", "suomi", "fin"],
-    &["canada", "can"],
-    &["australia", "aus"],
-    &["india", "ind"],
-    &["portugal", "prt"],
-    &["greece", "hellas", "grc"],
-    &["hungary", "magyarorszag", "hun"],
-    &["bosniaandherzegovina", "bosnia"],
-];
+/// Names that do not look alike, in their [`comparable`] form: one group for each country, its usual name first.
+const ALIASES: &str = "unitedstates unitedstatesofamerica us usa;\
+    unitedkingdom unitedkingdomofgreatbritainandnorthernireland uk greatbritain gb gbr england scotland wales northernireland;\
+    southkorea korea republicofkorea korearepublicof koreasouth skorea rok kor;unitedarabemirates uae;\
+    china peoplesrepublicofchina prc prchina chn;hongkong hongkongsar hongkongsarchina hongkongchina;\
+    macau macao macaosar;czechia czechrepublic cze;netherlands holland nederland nld;turkey turkiye;\
+    russia russianfederation;vietnam socialistrepublicofvietnam;\
+    iran iranislamicrepublicof islamicrepublicofiran;syria syrianarabrepublic;\
+    moldova republicofmoldova moldovarepublicof;tanzania unitedrepublicoftanzania tanzaniaunitedrepublicof;\
+    bolivia plurinationalstateofbolivia boliviaplurinationalstateof;\
+    venezuela bolivarianrepublicofvenezuela venezuelabolivarianrepublicof;\
+    laos laopeoplesdemocraticrepublic laopdr;brunei bruneidarussalam;ivorycoast cotedivoire;\
+    capeverde caboverde;northmacedonia macedonia;eswatini swaziland;myanmar burma;\
+    saudiarabia kingdomofsaudiarabia ksa;ireland republicofireland;\
+    germany deutschland federalrepublicofgermany ger deu allemagne;spain espana esp;italy italia ita;\
+    austria osterreich aut;switzerland schweiz suisse svizzera sui che;france fra frankreich;\
+    japan nippon jpn jp;poland polska pol;brazil brasil bra;belgium belgie belgique bel;sweden sverige swe;\
+    norway norge nor;denmark danmark dnk;finland suomi fin;canada can;australia aus;india ind;portugal prt;\
+    greece hellas grc;hungary magyarorszag hun;bosniaandherzegovina bosnia";
 
 /// The codes of countries, each with its usual name (ISO 3166-1). `USA` is a name, and `NA` a word for no value.
 const CODES: &str = "AF AFG Afghanistan;AL ALB Albania;DZ DZA Algeria;AD AND Andorra;AO AGO Angola;AG ATG Antigua and Barbuda;\
@@ -236,22 +160,21 @@ pub fn comparable(country: &str) -> String {
         .chars()
         .filter(|letter| letter.is_alphanumeric())
         .collect();
-    match ALIASES
-        .iter()
-        .find(|names| names.contains(&letters.as_str()))
-    {
-        Some(names) => names[0].to_owned(),
-        None => letters,
-    }
+    let mut groups = ALIASES.split(';').map(|names| names.split(' '));
+    let group = groups.find_map(|mut names| {
+        let usual = names.next()?;
+        (usual == letters || names.any(|name| name == letters)).then_some(usual)
+    });
+    group.map_or(letters, str::to_owned)
 }
 
 /// The other names of a country, in their [`comparable`] form.
-pub fn aliases(country: &str) -> &'static [&'static str] {
+pub fn aliases(country: &str) -> impl Iterator<Item = &'static str> {
     let comparable = comparable(country);
-    match ALIASES.iter().find(|names| names[0] == comparable) {
-        Some(names) => &names[1..],
-        None => &[],
-    }
+    let groups = ALIASES.split(';').map(|names| names.split(' '));
+    groups
+        .filter_map(move |mut names| (names.next()? == comparable).then_some(names))
+        .flatten()
 }
 
 #[cfg(test)]
@@ -281,8 +204,9 @@ mod tests {
         assert_eq!(seen, known);
         assert!(seen.len() > 200, "{} countries", seen.len());
         // Each group of aliases belongs to one of them.
-        for names in ALIASES {
-            assert!(seen.contains(names[0]), "{} has no region", names[0]);
+        for names in ALIASES.split(';') {
+            let usual = names.split(' ').next().unwrap();
+            assert!(seen.contains(usual), "{usual} has no region");
         }
     }
 
@@ -402,14 +326,14 @@ mod tests {
             ("Nigeria", &[]),
         ];
         for (country, expected) in cases {
-            assert_eq!(aliases(country), expected, "{country}");
+            assert_eq!(aliases(country).collect::<Vec<_>>(), expected, "{country}");
         }
     }
 
     #[test]
     fn aliases_are_in_their_comparable_form_and_occur_once() {
         let mut seen = BTreeSet::new();
-        for name in ALIASES.iter().copied().flatten() {
+        for name in ALIASES.split([';', ' ']) {
             assert!(
                 name.chars().all(|letter| letter.is_ascii_lowercase()),
                 "{name}"

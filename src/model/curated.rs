@@ -130,7 +130,8 @@ pub trait RecordFields: Fields {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Curated<F> {
     id: Id,
-    fields: F,
+    /// Apart, since maps of rows have empty places.
+    fields: Box<F>,
 }
 
 impl<F: Fields> Curated<F> {
@@ -147,7 +148,7 @@ impl<F: Fields> Curated<F> {
         let mut faults = fields.faults();
         faults.extend(nul_faults(&fields));
         if faults.is_empty() {
-            Ok(Curated { id, fields })
+            Ok(Curated::stored(id, fields))
         } else {
             Err(faults)
         }
@@ -155,6 +156,7 @@ impl<F: Fields> Curated<F> {
 
     /// Returns a stored row, without checks.
     pub(super) fn stored(id: Id, fields: F) -> Curated<F> {
+        let fields = Box::new(fields);
         Curated { id, fields }
     }
 
@@ -170,7 +172,7 @@ impl<F: Fields> Curated<F> {
 
     /// Returns the fields, to edit them and check them again.
     pub fn into_fields(self) -> F {
-        self.fields
+        *self.fields
     }
 }
 

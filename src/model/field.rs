@@ -6,7 +6,7 @@ use super::license::Rule;
 use super::value::{FieldValue, ReferenceKind, ValueKind};
 
 /// The table of the fields of a kind of row.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct FieldTable {
     /// The fields, in the order of JSON keys and CSV columns.
     pub fields: Vec<Field>,
@@ -27,7 +27,6 @@ impl FieldTable {
 }
 
 /// A field.
-#[derive(Debug)]
 pub struct Field {
     /// The path of JSON keys joined by dots, such as `formats.oral`.
     pub name: String,
@@ -46,7 +45,7 @@ pub struct Field {
 }
 
 /// The uses of a field, besides being shown. In [`fields!`] they follow `=>`.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct FieldUses {
     /// The name of the field in the documentation of `q`, if `q` searches it.
     pub searched: Option<&'static str>,
@@ -60,8 +59,8 @@ pub struct FieldUses {
 }
 
 /// A list parameter that filters by a field.
-#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Debug)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct FieldFilter {
     pub name: String,
     /// The field's index in [`FieldTable::fields`].
@@ -132,7 +131,6 @@ impl FieldUses {
 
 /// A key in a row's JSON objects.
 #[allow(missing_docs, reason = "the names explain the fields")]
-#[derive(Debug)]
 pub struct JsonNode {
     pub key: &'static str,
     pub note: String,
@@ -140,7 +138,6 @@ pub struct JsonNode {
 }
 
 /// The value of a key in a row's JSON.
-#[derive(Debug)]
 pub enum NodeContent {
     /// The field with this index in [`FieldTable::fields`].
     Field(usize),

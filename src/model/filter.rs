@@ -1,10 +1,9 @@
 //! Filters of lists: `q`, `updated_since`, and the parameters of fields.
 
-use super::conference::ConferenceFields;
 use super::curated::Fields;
 use super::dataset::Dataset;
 use super::field::{FieldFilter, FieldTable};
-use super::journal::JournalFields;
+use super::records::{ConferenceFields, JournalFields};
 use super::time::Timestamp;
 
 /// The conditions of a list. A record must match all of them.

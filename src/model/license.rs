@@ -91,7 +91,7 @@ impl Scope {
 
 /// A set of a scope, with its values.
 #[allow(missing_docs, reason = "the names explain the variants")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum RuleSet<'a> {
     Texts(&'a BTreeSet<String>),
     Years(&'a BTreeSet<u16>),
@@ -119,7 +119,7 @@ impl RuleSet<'_> {
 
 /// The sets that a scope can have.
 #[allow(missing_docs, reason = "the names explain the variants")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Rule {
     #[strum(to_string = "therapy areas")]

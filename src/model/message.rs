@@ -43,7 +43,7 @@ macro_rules! message {
 pub(crate) use message;
 
 /// Displays a number with commas between its thousands.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Count(pub u64);
 
 impl fmt::Display for Count {

@@ -5,7 +5,7 @@
 //! - [`time`]: dates and timestamps.
 //! - [`value`]: the kinds of field values, each with its JSON, CSV, schema and parser.
 //! - [`field`]: the table of a row's fields. JSON, CSV, import and documentation use these tables.
-//! - [`curated`]: a row that follows all rules. [`conference`], [`journal`] and [`mod@reference`] are the kinds of
+//! - [`curated`]: a row that follows all rules. [`records`] and [`mod@reference`] are the kinds of
 //!   rows.
 //! - [`message`]: messages about wrong values.
 //! - [`filter`]: the filters of lists.
@@ -16,7 +16,6 @@
 //! - [`mod@fold`]: text folding for `q` and alphabetical order, and suggestions for misspelt names.
 //! - [`printable`]: foreign texts, made safe for terminals and for command lines.
 
-pub mod conference;
 pub mod country;
 pub mod curated;
 pub mod dataset;
@@ -24,32 +23,30 @@ pub mod field;
 pub mod filter;
 pub mod flat;
 pub mod fold;
-pub mod journal;
 pub mod json;
 pub mod key;
 pub mod license;
 pub mod message;
 pub mod printable;
+pub mod records;
 pub mod reference;
 pub mod replication;
+#[cfg(test)]
+mod tests;
 pub mod time;
 pub mod value;
 
-#[cfg(test)]
-mod tests;
-
-pub use conference::{Conference, ConferenceFields, DateStatus};
 pub use curated::{Curated, Fault, Fields, RecordFields};
 pub(crate) use dataset::with_fields;
 pub use dataset::{Dataset, ExportFormat, Id, PerDataset};
 pub use field::Field;
 pub use filter::{FieldCondition, Filter};
 pub use fold::{fold, nearest};
-pub use journal::{Access, Journal, JournalFields};
 pub use key::{ApiKey, KeyHash, KeyRecord, KeyStatus, network_of, parse_network};
 pub use license::{FeedId, License, LicenseId, Rule, Scope, Subscription, Witness};
 pub use message::{Count, Joined, Message, first_of};
 pub use printable::{Printable, ShellWord, printable_json, steers};
+pub use records::{Access, Conference, ConferenceFields, DateStatus, Journal, JournalFields};
 pub use reference::{
     Organization, OrganizationFields, ReferenceFields, ReferenceKind, Referenced, References, Tag,
     TagFields,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 /// Displays a foreign text. Characters that move the cursor, end the line or change the text direction are escaped:
 /// `\u{1b}`, `\n`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Printable<'a>(pub &'a str);
 
 impl fmt::Display for Printable<'_> {
@@ -42,13 +42,17 @@ pub fn steers(letter: char) -> bool {
 }
 
 /// Displays a text as one word of a POSIX shell. Letters, digits and harmless signs stay bare; other texts are quoted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ShellWord<'a>(pub &'a str);
 
 impl fmt::Display for ShellWord<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_bare = |byte: u8| byte.is_ascii_alphanumeric() || b"@%_+=:,./-".contains(&byte);
-        if !self.0.is_empty() && self.0.bytes().all(is_bare) {
+        if !self.0.is_empty()
+            && self
+                .0
+                .bytes()
+                .all(|byte: u8| byte.is_ascii_alphanumeric() || b"@%_+=:,./-".contains(&byte))
+        {
             return f.write_str(self.0);
         }
         write!(f, "'{}'", self.0.replace('\'', r"'\''"))

@@ -119,7 +119,6 @@ impl ReferenceFields for TagFields {
 
 /// A row that records link to, with its two texts in them.
 #[allow(missing_docs, reason = "the names explain the other fields")]
-#[derive(Debug)]
 pub struct Referenced<F> {
     pub row: Curated<F>,
     /// Its JSON object within records.
@@ -141,7 +140,7 @@ impl<F: ReferenceFields> Referenced<F> {
 
 /// All organizations and tags of one state of the database.
 #[allow(missing_docs, reason = "the names explain the fields")]
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct References {
     pub organizations: BTreeMap<Id, Referenced<OrganizationFields>>,
     pub tags: BTreeMap<Id, Referenced<TagFields>>,

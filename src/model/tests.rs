@@ -4,8 +4,7 @@ use std::fmt::Write;
 
 use jiff::civil::date;
 
-use super::conference::Formats;
-use super::journal::{Publishing, Timelines, Weeks};
+use super::records::{Formats, Publishing, Timelines, Weeks};
 use super::reference::Referenced;
 use super::*;
 

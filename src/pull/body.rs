@@ -8,7 +8,7 @@ use super::error::{PullError, Result};
 use crate::disk::Bounded;
 
 /// The limits of a client. The defaults are far above the sizes of real services.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ReadLimits {
     /// The most bytes of a record's JSON: twice the default limit of an import.
     pub record_bytes: usize,
@@ -78,7 +78,6 @@ pub fn bounded<R: Read>(
 }
 
 /// A reader that fails below a rate. Only the time spent in reads counts.
-#[derive(Debug)]
 pub struct Paced<R> {
     inner: R,
     bytes: u64,

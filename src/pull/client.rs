@@ -12,10 +12,9 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
 
 use super::body::{Bytes, Download, Paced, ReadLimits, bounded};
-use super::entry::FeedPage;
 use super::error::{PullError, Result};
-use super::export::{Announced, ContentDigest, Export};
-use super::server_url::ServerUrl;
+use super::export::{Announced, ContentDigest, Export, FeedPage};
+use super::location::ServerUrl;
 use crate::contract::Code;
 use crate::disk::describe_at;
 use crate::model::time::parse_http_date;
@@ -37,7 +36,6 @@ const MAX_DETAIL_CHARS: usize = 500;
 const MAX_KEY_FILE_BYTES: u64 = 1 << 16;
 
 /// An HTTP client with an API key.
-#[derive(Debug)]
 pub struct PullClient {
     http: transport::Client,
     server: ServerUrl,
@@ -188,8 +186,10 @@ impl PullClient {
             .filter(|tag| !tag.as_bytes().starts_with(b"W/"))
             .cloned();
         let bytes: Box<dyn Read + 'a> = match (length, etag) {
-            (Some(length), Some(etag)) => {
-                let resume = move |at: u64, failures: u32, error: &PullError| {
+            (Some(length), Some(etag)) => Box::new(Download::new(
+                self.paced(body),
+                length,
+                Box::new(move |at: u64, failures: u32, error: &PullError| {
                     let pause = error.pause_after(failures);
                     note(&format!(
                         "{dataset}: {error}; resuming in {} s",
@@ -197,9 +197,8 @@ impl PullClient {
                     ));
                     sleep(pause);
                     self.rest(dataset, &target, &etag, at, length)
-                };
-                Box::new(Download::new(self.paced(body), length, Box::new(resume)))
-            }
+                }),
+            )),
             _ => self.paced(body),
         };
         Export::new(announced, decoded(&headers, bytes), &self.limits)
@@ -442,15 +441,14 @@ impl ServiceProblem {
             .and_then(parse_http_date)
             .unwrap_or_else(now);
         let retry_after_s = text(header::RETRY_AFTER).and_then(|value| {
-            let until = || {
+            value.parse().ok().or_else(|| {
                 parse_http_date(value).map(|at| {
                     at.unix_s()
                         .saturating_sub(sent_at.unix_s())
                         .try_into()
                         .unwrap_or(0)
                 })
-            };
-            value.parse().ok().or_else(until)
+            })
         });
         let location = text(header::LOCATION)
             .filter(|_| status.is_redirection())

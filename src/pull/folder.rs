@@ -18,11 +18,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::body::{ReadLimits, read_line};
 use super::columns::{Cell, cell_of, columns};
-use super::entry::{Entry, FeedPage};
 use super::error::{PullError, Result};
-use super::export::{ContentDigest, Export, Hasher};
+use super::export::{ContentDigest, Entry, Export, FeedPage, Hasher};
 use super::files::{lock, make_draft, make_folder, open_file};
-use super::server_url::ServerUrl;
+use super::location::ServerUrl;
 use super::target::{Changes, Events, Position, PullTarget, tombstone};
 use crate::disk::describe_at;
 use crate::model::{Dataset, Number, flat, now, parse_time};
@@ -43,14 +42,14 @@ const OTHER_LOCATION: &str = "give another folder";
 
 const PROGRESS_EVERY: u64 = 1000;
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct CopyState {
     format: u32,
     server: String,
     datasets: BTreeMap<String, DatasetState>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct DatasetState {
     token: String,
     records: u64,
@@ -63,7 +62,6 @@ struct DatasetState {
 }
 
 /// A copy in a folder.
-#[derive(Debug)]
 pub struct FolderCopy {
     folder: PathBuf,
     state: CopyState,

@@ -4,16 +4,14 @@ use std::io::{self, BufRead, BufReader, Seek, Write};
 
 use tempfile::SpooledTempFile;
 
-use super::entry::FeedPage;
 use super::error::{PullError, Result};
-use super::export::{ContentDigest, Export};
+use super::export::{ContentDigest, Export, FeedPage};
 use crate::model::Dataset;
 
 /// Changes of up to this many bytes stay in memory. Others go to an unnamed file in the folder for temporary files.
 const IN_MEMORY: usize = 4 << 20;
 
 /// The position of a copy in the feed of a dataset.
-#[derive(Debug)]
 pub struct Position {
     /// The sync token of the last applied page or load.
     pub token: String,

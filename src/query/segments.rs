@@ -63,7 +63,6 @@ impl SegmentFormat {
 }
 
 /// Compressed bytes up to a full flush, with the checksum and length of the uncompressed bytes.
-#[derive(Debug)]
 pub struct Segment {
     deflated: Box<[u8]>,
     crc: Crc,
@@ -72,7 +71,7 @@ pub struct Segment {
 }
 
 /// The SHA-256 of the uncompressed content so far.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct ContentHasher {
     sha256: Sha256,
     /// A hash that identifies the content so far.
@@ -128,7 +127,7 @@ impl Segment {
 pub type SegmentCache = Cache<ShortHash, Arc<Segment>, SegmentBytes>;
 
 /// Weighs segments by their bytes.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SegmentBytes;
 
 impl Weighter<ShortHash, Arc<Segment>> for SegmentBytes {
@@ -176,7 +175,6 @@ pub fn segment_ranges<'h>(
 }
 
 /// A builder for a gzip member.
-#[derive(Debug)]
 pub struct GzipMember<'c> {
     cache: &'c SegmentCache,
     feed: FeedId,

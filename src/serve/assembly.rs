@@ -16,8 +16,7 @@ use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::limits::Limits;
 use crate::serve::connection::server::Server;
 use crate::serve::connection::tls::Tls;
-use crate::serve::operators::admin::monitored::MonitoredServer;
-use crate::serve::operators::admin::{self, AdminSetup};
+use crate::serve::operators::admin::{self, AdminSetup, MonitoredServer};
 use crate::serve::operators::log::LostLines;
 use crate::serve::operators::metrics::Metrics;
 use crate::serve::operators::usage::Usage;
@@ -35,7 +34,6 @@ pub fn run_to_end<T>(server: impl Future<Output = T>) -> io::Result<T> {
 }
 
 /// The parts of a server.
-#[derive(Debug)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Setup {
     pub listener: TcpListener,
@@ -54,7 +52,6 @@ pub struct Setup {
 }
 
 /// The signals that stop a server. They are caught from the creation of this value on.
-#[derive(Debug)]
 pub struct StopSignals {
     terminate: Signal,
     interrupt: Signal,

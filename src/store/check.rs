@@ -13,12 +13,11 @@ use crate::model::{
     ReferenceKind, References, Subscription, json, now,
 };
 use crate::store::file::open::{OpenOptions, ReadFile, Writer};
-use crate::store::format::feed::{FeedEntry, FeedSum};
 use crate::store::format::meta::{find_mark, read_secret, stored_digest};
 use crate::store::format::outbox::{digest_of, next_header, read_changes};
 use crate::store::format::rows::{
-    CLOCK_TOLERANCE_S, RecordRow, StoredCommit, expect_count, load_references, load_rows,
-    optional_table, unseal, unseal_commit, unseal_under,
+    CLOCK_TOLERANCE_S, FeedEntry, FeedSum, RecordRow, StoredCommit, expect_count, load_references,
+    load_rows, optional_table, unseal, unseal_commit, unseal_under,
 };
 use crate::store::format::tables::{self, TOMBSTONE};
 use crate::store::panics::{self, guard};
@@ -38,7 +37,6 @@ pub struct CheckFinding {
 }
 
 /// Findings in one table whose details differ in digits only.
-#[derive(Debug)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct FindingKind {
     pub table: &'static str,
@@ -50,7 +48,7 @@ pub struct FindingKind {
 }
 
 /// The result of a check: the numbers of checked rows, and the findings.
-#[derive(Debug, Default, Serialize)]
+#[derive(Default, Serialize)]
 #[allow(missing_docs, reason = "described above")]
 pub struct CheckReport {
     pub records: BTreeMap<Dataset, u64>,

@@ -164,7 +164,7 @@ impl StoreError {
 }
 
 /// Whether the disk is full, or a limit of the user is reached.
-pub(in crate::store) fn is_full(error: &io::Error) -> bool {
+pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
@@ -199,4 +199,4 @@ macro_rules! opaque_debug {
         }
     )*};
 }
-pub(in crate::store) use opaque_debug;
+pub(crate) use opaque_debug;

@@ -7,7 +7,7 @@
 //! - [`read`]: reading one committed state.
 //! - [`replication`]: the changes of commits, and replicas that apply them.
 //! - [`check`]: compares every index, hash and count with the records, by code of its own.
-//! - [`upgrade`]: files of older formats; [`restore`]: restoring a backup.
+//! - [`restore`]: restoring a backup, and upgrading files of older releases.
 //! - [`error`]: errors; [`panics`]: panics of redb on damaged files.
 
 pub mod check;
@@ -20,15 +20,14 @@ pub mod replication;
 pub mod restore;
 #[cfg(test)]
 mod tests;
-pub mod upgrade;
 pub mod write;
 mod write_tx;
 
 pub use error::{Result, StoreError};
 pub use file::open::{Reader, Writer};
-pub use format::feed::FeedEntry;
 pub use format::rows::{
-    CLOCK_TOLERANCE_S, CommitPoint, ImportCounts, RowCounts, ShortHash, StoredCommit, hash,
+    CLOCK_TOLERANCE_S, CommitPoint, FeedEntry, ImportCounts, RowCounts, ShortHash, StoredCommit,
+    hash,
 };
 pub use read::snapshot::Snapshot;
 pub use write::edit::{Batch, Edit};

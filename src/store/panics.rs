@@ -18,7 +18,6 @@ thread_local! {
 }
 
 /// A panic that [`catch`] returned.
-#[derive(Debug)]
 pub struct CaughtPanic {
     /// The message and the line in the sources, as far as known.
     pub message: String,
@@ -99,7 +98,7 @@ pub fn guard<T, E: From<StoreError>>(read: impl FnOnce() -> Result<T, E>) -> Res
 }
 
 /// The number of panics that this thread has caught. A database that panicked must not be written again.
-pub(in crate::store) fn caught_count() -> u64 {
+pub(crate) fn caught_count() -> u64 {
     CAUGHT.get()
 }
 

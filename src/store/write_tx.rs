@@ -229,7 +229,6 @@ impl<K: Key + 'static, V: Value + 'static> RunWriter<'_, K, V> {
 }
 
 /// Records writes to the tables that replicas have too.
-#[derive(Debug)]
 struct Recorder {
     digest: RowDigest,
     /// `None` if there were too many, or they are not recorded.

@@ -32,7 +32,7 @@ pub fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error +
 }
 
 /// The pauses between retries.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 #[allow(missing_docs, reason = "the names explain the fields")]
 pub struct Backoff {
     pub first: Duration,

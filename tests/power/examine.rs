@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use medfeed::store::check::check;
 use medfeed::store::replication::{PublishedNote, ReplicaWriter, read_replica};
-use medfeed::store::upgrade::upgrade;
+use medfeed::store::restore::upgrade;
 use medfeed::store::write::licensing::KeySettings;
 use medfeed::store::{Reader, StoreError, Writer};
-
 use tempfile::TempDir;
 
 use super::disk::Disk;

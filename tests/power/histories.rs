@@ -12,8 +12,7 @@ use medfeed::model::{
 };
 use medfeed::store::file::replace::{backup, compact};
 use medfeed::store::replication::{ApplyError, OriginView, PublishedNote, ReplicaWriter};
-use medfeed::store::restore::Restoration;
-use medfeed::store::upgrade::upgrade;
+use medfeed::store::restore::{Restoration, upgrade};
 use medfeed::store::{Batch, Edit, Reader, Writer};
 use tempfile::TempDir;
 

@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use medfeed::store::upgrade::SCHEMA;
+use medfeed::store::restore::SCHEMA;
 use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use medfeed::store::upgrade::SCHEMA;
+use medfeed::store::restore::SCHEMA;
 
 use super::foreign_files::set_format;
 use super::promotion::replica_of;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use medfeed::store::upgrade::SCHEMA;
+use medfeed::store::restore::SCHEMA;
 use redb::{ConcurrencyMode, Database, TableDefinition};
 
 use super::site::{Site, conferences_of_version};

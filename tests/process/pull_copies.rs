@@ -10,9 +10,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use medfeed::model::Dataset::{self, Conferences, Journals};
 use medfeed::pull::body::ReadLimits;
-use medfeed::pull::entry::{Entry, FeedPage};
-use medfeed::pull::export::{Announced, Export, Hasher};
-use medfeed::pull::server_url::ServerUrl;
+use medfeed::pull::export::{Announced, Entry, Export, FeedPage, Hasher};
+use medfeed::pull::location::ServerUrl;
 use medfeed::pull::{Events, FolderCopy, PullError, PullTarget, SqliteCopy};
 
 /// The names of records by id.

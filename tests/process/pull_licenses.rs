@@ -6,10 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use medfeed::model::{Dataset, Scope};
-use medfeed::pull::PullClient;
-use medfeed::pull::catch_up::Pull;
-use medfeed::pull::rounds::Plan;
-use medfeed::pull::{Events, FolderCopy, PullError, PullTarget, SqliteCopy};
+use medfeed::pull::catch_up::{Plan, Pull};
+use medfeed::pull::{Events, FolderCopy, PullClient, PullError, PullTarget, SqliteCopy};
 use medfeed::store::Writer;
 use medfeed::store::write::licensing::KeySettings;
 

@@ -6,8 +6,7 @@ use std::time::Duration;
 use medfeed::model::Dataset::{self, Conferences, Journals};
 use medfeed::model::time::now;
 use medfeed::pull::PullError;
-use medfeed::pull::catch_up::{Done, Pull, Verdict};
-use medfeed::pull::rounds::{Plan, Report};
+use medfeed::pull::catch_up::{Done, Plan, Pull, Report, Verdict};
 
 use super::scripted::{MemoryCopy, Notes, Reply, Scripted};
 use super::site::SOON;

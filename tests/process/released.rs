@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use medfeed::store::upgrade::SCHEMA;
+use medfeed::store::restore::SCHEMA;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

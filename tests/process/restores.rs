@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use medfeed::store::upgrade::SCHEMA;
+use medfeed::store::restore::SCHEMA;
 use serde_json::{Value, json};
 
 use super::client::Client;

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use medfeed::store::upgrade::SCHEMA;
+use medfeed::store::restore::SCHEMA;
 use serde_json::{Value, json};
 
 use super::added_fields::{FIELD, OlderFile, has_field};

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use medfeed::replicate::state::{Manifest, decode_part, encode_part};
 use medfeed::replicate::{entry, layout};
-use medfeed::store::upgrade::SCHEMA;
+use medfeed::store::restore::SCHEMA;
 
 use super::added_fields::{FIELD, has_field, take_field};
 use super::origin::{Origin, Replica, copy_into, url_of};

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use medfeed::model::conference::Formats;
-use medfeed::model::journal::{Access, Publishing, Timelines, Weeks};
+use medfeed::model::records::{Access, Formats, Publishing, Timelines, Weeks};
 use medfeed::model::time::parse_date;
 use medfeed::model::{
     ConferenceFields, Curated, DateStatus, Fields, Id, JournalFields, Number, OrganizationFields,

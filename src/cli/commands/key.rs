@@ -20,7 +20,7 @@ use crate::store::write::licensing::KeySettings;
 use crate::store::{Edit, StoreError};
 
 /// The subcommands of `medfeed key`.
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub enum KeyCommand {
     /// Create a key for a license; it is shown once
     Create(CreateArgs),
@@ -41,7 +41,7 @@ pub enum KeyCommand {
     },
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct CreateArgs {
     /// The license that the key gives access to
     #[arg(long, value_name = "NAME")]

@@ -21,7 +21,7 @@ use crate::store::write::licensing::LicenseChange;
 use crate::store::{Snapshot, StoreError};
 
 /// The subcommands of `medfeed license`.
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub enum LicenseCommand {
     /// Create a license, or replace its whole scope
     Set(SetArgs),
@@ -48,7 +48,7 @@ pub enum LicenseCommand {
     },
 }
 
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct SetArgs {
     /// The name of the license
     #[arg(value_parser = parse_text)]
@@ -301,22 +301,21 @@ fn describe(name: &str, change: &LicenseChange, dry_run: bool) -> String {
 fn list(common: &Common) -> Result<ExitCode> {
     let reader = common.open_reader()?;
     let licenses = reader.newest().list_licenses();
-    let row = |license: &License| {
-        let [datasets, areas, countries, years] =
-            sets(&license.scope).map(|(_, set)| set.unwrap_or_else(|| "all".to_owned()));
-        [
-            license.name.clone(),
-            datasets,
-            areas,
-            countries,
-            years,
-            format!("{}/min", license.rate_limit),
-        ]
-    };
     let text = if licenses.is_empty() {
         "There are no licenses yet; create one with `medfeed license set NAME --dataset conferences`.".to_owned()
     } else {
-        let rows: Vec<[String; 6]> = licenses.iter().map(|license| row(license)).collect();
+        let rows = licenses.iter().map(|license| {
+            let [datasets, areas, countries, years] =
+                sets(&license.scope).map(|(_, set)| set.unwrap_or_else(|| "all".to_owned()));
+            [
+                license.name.clone(),
+                datasets,
+                areas,
+                countries,
+                years,
+                format!("{}/min", license.rate_limit),
+            ]
+        });
         table(
             [
                 "NAME",
@@ -326,7 +325,7 @@ fn list(common: &Common) -> Result<ExitCode> {
                 "YEARS",
                 "RATE LIMIT",
             ],
-            &rows,
+            &rows.collect::<Vec<_>>(),
         )
     };
     let json: Vec<Value> = licenses
@@ -463,52 +462,43 @@ pub fn why_hidden<F: RecordFields>(scope: &Scope, fields: &F) -> Vec<String> {
 fn check_values(common: &Common, license: &str, scope: &Scope, yes: bool) -> Result<Vec<String>> {
     let mut areas = BTreeSet::new();
     let mut countries = BTreeSet::new();
-    let mut before = None;
+    let mut accepted = Scope::nothing();
     let is_restricted = scope.therapy_areas.is_some() || scope.countries.is_some();
     if is_restricted && common.db.exists() {
         let reader = common.open_reader()?;
-        before = reader
-            .newest()
-            .find_license_named(license)
-            .map(|license| license.scope.clone());
-        reader
-            .newest()
-            .for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
-                let fields = record.into_fields();
-                areas.extend(fields.therapy_areas);
-                countries.extend(fields.country);
-                Ok(())
-            })?;
+        let snapshot = reader.newest();
+        if let Some(license) = snapshot.find_license_named(license) {
+            accepted.clone_from(&license.scope);
+        }
+        snapshot.for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
+            let fields = record.into_fields();
+            areas.extend(fields.therapy_areas);
+            countries.extend(fields.country);
+            Ok(())
+        })?;
     }
-    let accepted = before.unwrap_or_else(|| Scope {
-        therapy_areas: None,
-        countries: None,
-        ..scope.clone()
-    });
-    let sets = [
+    let mut warnings = Vec::new();
+    for (what, stated, accepted, known) in [
         (
             "has the therapy area",
             &scope.therapy_areas,
             accepted.therapy_areas,
-            areas,
+            &areas,
         ),
         (
             "is in the country",
             &scope.countries,
             accepted.countries,
-            countries,
+            &countries,
         ),
-    ];
-    let mut warnings = Vec::new();
-    for (what, stated, accepted, known) in &sets {
+    ] {
+        let accepted = accepted.unwrap_or_default();
         for given in stated
             .iter()
             .flatten()
             .filter(|given| !known.contains(*given))
         {
-            let is_new = accepted
-                .as_ref()
-                .is_none_or(|accepted| !accepted.contains(given));
+            let is_new = !accepted.contains(given);
             let mut parts = given.split([',', ';']).map(str::trim);
             if is_new && !yes && parts.all(|part| known.contains(part)) {
                 bail!("`{given}` names several values; repeat the option for each of them");

@@ -18,8 +18,8 @@ use crate::cli::output::table;
 use crate::import::findings::cut;
 use crate::model::fold::match_form;
 use crate::model::{
-    Dataset, Field, Id, Joined, Printable, RecordFields, Timestamp, first_of, json as record_json,
-    nearest, parse_time, with_fields,
+    Curated, Dataset, Field, Id, Joined, Printable, RecordFields, References, Timestamp, first_of,
+    json as record_json, nearest, parse_time, with_fields,
 };
 use crate::store::{ImportCounts, RowCounts, Snapshot, StoreError, StoredCommit};
 
@@ -27,7 +27,7 @@ use crate::store::{ImportCounts, RowCounts, Snapshot, StoreError, StoredCommit};
 const MAX_NAMED: usize = 3;
 
 /// Arguments of `medfeed log`.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct CommitLogArgs {
     /// Show only commits of one record of this dataset, given by ID: its last change, and when it entered or left
     /// licenses
@@ -75,7 +75,7 @@ fn is_of_license(what: &str, name: &str) -> bool {
 }
 
 /// The records of a dataset that a commit changed or hid from a license, without those that changed again later.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 struct CommitRecords {
     dataset: Dataset,
     changed_count: usize,
@@ -95,25 +95,24 @@ pub fn run(common: &Common, args: &CommitLogArgs) -> Result<ExitCode> {
         (Some(dataset), Some(id)) => Some(seqs_of(snapshot, dataset, id)?),
         _ => None,
     };
-    let is_selected = |commit: &StoredCommit| {
-        args.since.is_none_or(|since| commit.time >= since)
-            && args.until.is_none_or(|until| commit.time < until)
-            && args
-                .license
-                .as_ref()
-                .is_none_or(|name| is_of_license(&commit.what, name))
-            && of_record.as_ref().is_none_or(|seqs| {
-                seqs.range(commit.first_seq..=commit.last_seq)
-                    .next()
-                    .is_some()
-            })
-    };
     let most = if common.json { usize::MAX } else { MAX_NAMED };
     let mut commits = Vec::new();
     for commit in snapshot
         .list_commits(0, usize::MAX)?
         .into_iter()
-        .filter(is_selected)
+        .filter(|commit: &StoredCommit| {
+            args.since.is_none_or(|since| commit.time >= since)
+                && args.until.is_none_or(|until| commit.time < until)
+                && args
+                    .license
+                    .as_ref()
+                    .is_none_or(|name| is_of_license(&commit.what, name))
+                && of_record.as_ref().is_none_or(|seqs| {
+                    seqs.range(commit.first_seq..=commit.last_seq)
+                        .next()
+                        .is_some()
+                })
+        })
         .take(args.limit)
     {
         let mut records = Vec::new();
@@ -178,17 +177,19 @@ fn touched<F: RecordFields>(
 
 /// The commits as text: one line each, and below it the first records.
 fn describe(commits: &[LoggedCommit]) -> String {
-    let row = |(commit, _): &LoggedCommit| {
-        [
-            commit.time.to_string(),
-            commit.last_seq.to_string(),
-            commit.who.clone(),
-            commit.what.clone(),
-        ]
-    };
     let lines = table(
         ["TIME", "SEQ", "WHO", "WHAT"],
-        &commits.iter().map(row).collect::<Vec<_>>(),
+        &commits
+            .iter()
+            .map(|(commit, _): &LoggedCommit| {
+                [
+                    commit.time.to_string(),
+                    commit.last_seq.to_string(),
+                    commit.who.clone(),
+                    commit.what.clone(),
+                ]
+            })
+            .collect::<Vec<_>>(),
     );
     let mut lines = lines.lines();
     let mut text = lines.next().unwrap_or_default().to_owned();
@@ -325,46 +326,7 @@ fn show_record<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) ->
         .map(|license| (&license.name, why_hidden(&license.scope, record.fields())));
     let licenses: Vec<(&String, Vec<String>)> = licenses.collect();
     let last_change = snapshot.stored_commit_of(seq)?;
-
-    // Writing to a string cannot fail.
-    let mut text = format!("{} {id}\n", F::DATASET);
-    let fields = &F::table().fields;
-    let width = fields
-        .iter()
-        .map(|field| field.name.len())
-        .max()
-        .unwrap_or_default();
-    for (field, value) in fields.iter().zip(record.fields().values()) {
-        let value = text_of(&value_of(value, &**references));
-        let _ = writeln!(
-            text,
-            "  {:<width$}  {}",
-            field.name,
-            Printable(value.as_deref().unwrap_or("-"))
-        );
-    }
-    let StoredCommit {
-        time, who, what, ..
-    } = &last_change;
-    let _ = writeln!(
-        text,
-        "last changed {time}, seq {seq}, by {}: {}",
-        Printable(who),
-        Printable(what)
-    );
-    if licenses.is_empty() {
-        let _ = writeln!(text, "there are no licenses yet, so nobody can see it");
-    }
-    for (license, reasons) in &licenses {
-        let license = Printable(license);
-        let _ = match reasons.is_empty() {
-            true => writeln!(text, "license `{license}` shows it"),
-            false => writeln!(text, "license `{license}` does not show it:"),
-        };
-        for reason in reasons {
-            let _ = writeln!(text, "  {}", Printable(reason));
-        }
-    }
+    let text = describe_fields(&record, references) + &describe_views(seq, &last_change, &licenses);
     let record = record_json::render_record(&record, updated_at, &**references);
     let shown = ShownRecord {
         dataset: F::DATASET,
@@ -376,6 +338,58 @@ fn show_record<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) ->
             .collect(),
     };
     common.result(&shown, text)
+}
+
+/// A record as text: a line for each field.
+fn describe_fields<F: RecordFields>(record: &Curated<F>, references: &References) -> String {
+    // Writing to a string cannot fail.
+    let mut text = format!("{} {}\n", F::DATASET, record.id());
+    let fields = &F::table().fields;
+    let width = fields
+        .iter()
+        .map(|field| field.name.len())
+        .max()
+        .unwrap_or_default();
+    for (field, value) in fields.iter().zip(record.fields().values()) {
+        let value = text_of(&value_of(value, references));
+        let _ = writeln!(
+            text,
+            "  {:<width$}  {}",
+            field.name,
+            Printable(value.as_deref().unwrap_or("-"))
+        );
+    }
+    text
+}
+
+/// The last change of a record, and the licenses, each with why it does not show the record.
+fn describe_views(
+    seq: u64,
+    last_change: &StoredCommit,
+    licenses: &[(&String, Vec<String>)],
+) -> String {
+    let StoredCommit {
+        time, who, what, ..
+    } = last_change;
+    let mut text = format!(
+        "last changed {time}, seq {seq}, by {}: {}\n",
+        Printable(who),
+        Printable(what)
+    );
+    if licenses.is_empty() {
+        let _ = writeln!(text, "there are no licenses yet, so nobody can see it");
+    }
+    for (license, reasons) in licenses {
+        let license = Printable(license);
+        let _ = match reasons.is_empty() {
+            true => writeln!(text, "license `{license}` shows it"),
+            false => writeln!(text, "license `{license}` does not show it:"),
+        };
+        for reason in reasons {
+            let _ = writeln!(text, "  {}", Printable(reason));
+        }
+    }
+    text
 }
 
 /// The error for a record that does not exist: when it was removed, if a feed knows it.

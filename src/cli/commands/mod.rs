@@ -1,6 +1,6 @@
 //! The subcommands.
 
-pub mod check;
+pub mod database;
 pub mod demo;
 pub mod export;
 pub mod import;
@@ -11,6 +11,4 @@ pub mod manual;
 pub mod promote;
 pub mod publish;
 pub mod pull;
-pub mod replace;
 pub mod serve;
-pub mod template;

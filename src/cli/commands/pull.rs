@@ -14,17 +14,15 @@ use crate::cli::common::Common;
 use crate::cli::output::{can_draw, counted, note, print_error, print_line};
 use crate::model::{Dataset, Printable, printable_json};
 use crate::pull::body::ReadLimits;
-use crate::pull::catch_up::{Pull, Verdict};
+use crate::pull::catch_up::{Plan, Pull, Report, Verdict};
 use crate::pull::client::key_in;
-use crate::pull::location::CopyLocation;
-use crate::pull::rounds::{Plan, Report};
-use crate::pull::server_url::ServerUrl;
+use crate::pull::location::{CopyLocation, ServerUrl};
 use crate::pull::{
     Events, FolderCopy, PostgresCopy, PullClient, PullError, PullTarget, SqliteCopy,
 };
 
 /// Arguments of `medfeed pull`.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct PullArgs {
     /// The address of the service: scheme and host, such as `https://feed.example.org`
     #[arg(value_name = "URL")]

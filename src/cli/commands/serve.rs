@@ -40,7 +40,7 @@ use crate::store::replication::read_replica;
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 
 /// Arguments of `medfeed serve`.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct ServeArgs {
     /// The address to listen on. A port alone means 127.0.0.1, port 0 picks a free port. A socket passed by systemd
     /// takes precedence [default: 127.0.0.1:8080]
@@ -183,7 +183,7 @@ impl ServeArgs {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum HeaderChoice {
     /// X-Forwarded-For
     XForwardedFor,
@@ -208,7 +208,7 @@ fn within_open_files(limits: Limits) -> Limits {
 }
 
 /// Options of a replica.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(next_help_heading = "Replica")]
 struct FollowArgs {
     /// Serve a replica of the database that `medfeed publish` publishes into this bucket: s3://BUCKET/PREFIX, gs://,
@@ -428,7 +428,7 @@ fn create_if_missing(common: &Common) -> Result<()> {
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Arguments of `medfeed health`. They are named as those of `serve`.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct HealthArgs {
     /// The address of the server; 0.0.0.0 means this machine
     #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN,

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::contract::CONTRACT;
-use crate::docs::openapi::responses::FILE_HEADERS;
 use crate::model::reference::References;
 use crate::model::time::parse_time;
 use crate::model::{

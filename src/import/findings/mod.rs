@@ -14,27 +14,6 @@ pub use self::groups::FindingGroup;
 use self::groups::FindingGroups;
 use crate::model::Message;
 
-/// Sorts by file, in order of appearance, and by line. Items without a file come last.
-fn sort_by_file<T, K: Ord>(
-    items: &mut [T],
-    file: impl Fn(&T) -> &Option<String>,
-    key: impl Fn(&T) -> K,
-) {
-    let mut files: Vec<String> = Vec::new();
-    for file in items.iter().filter_map(|item| file(item).as_ref()) {
-        if !files.contains(file) {
-            files.push(file.clone());
-        }
-    }
-    let index = |file: &String| files.iter().position(|other| other == file);
-    items.sort_by_cached_key(|item| {
-        (
-            file(item).as_ref().and_then(index).unwrap_or(files.len()),
-            key(item),
-        )
-    });
-}
-
 /// The faults that stop an import, or its warnings. All are counted, and the first [`Findings::MAX_KEPT`] are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
@@ -83,7 +62,7 @@ impl Findings {
         if rows.is_empty() || self.total > self.kept.len() {
             return;
         }
-        self.rows.remove(rows);
+        self.rows.rows.retain(|row| !rows.contains(row));
         self.total = 0;
         self.groups = FindingGroups::default();
         let kept = std::mem::take(&mut self.kept).into_iter();
@@ -93,7 +72,8 @@ impl Findings {
 
     /// Adds the findings of another run over the same files.
     pub(in crate::import) fn append(&mut self, other: Findings) {
-        self.rows.extend(&other.rows);
+        other.rows.rows.iter().for_each(|row| self.rows.add(row));
+        self.rows.of_file |= other.rows.of_file;
         let total = self.total + other.total;
         other.kept.into_iter().for_each(|found| self.add(found));
         self.total = total;
@@ -120,22 +100,30 @@ impl Findings {
 
     /// Sorts the findings by file, in order of appearance, and by line. Several phases find some in the same file.
     pub(in crate::import) fn sort(&mut self) {
-        sort_by_file(
-            &mut self.kept,
-            |finding| &finding.file,
-            |finding| (finding.line, finding.kind, finding.id),
-        );
-        sort_by_file(
-            &mut self.groups.groups,
-            |group| &group.file,
-            |group| {
-                (
-                    group.lines.first().copied(),
-                    group.kind,
-                    group.ids.first().copied(),
-                )
-            },
-        );
+        let groups = &mut self.groups.groups;
+        let mut files: Vec<Option<String>> = Vec::new();
+        for file in groups.iter().map(|group| &group.file) {
+            if file.is_some() && !files.contains(file) {
+                files.push(file.clone());
+            }
+        }
+        let index = |file: &Option<String>| {
+            let known = files.iter().position(|known| known == file);
+            known.unwrap_or(files.len())
+        };
+        self.kept.sort_by_cached_key(|found| {
+            let file = index(&found.file);
+            (file, found.line, found.kind, found.id)
+        });
+        groups.sort_by_cached_key(|group| {
+            let line = group.lines.first().copied();
+            (
+                index(&group.file),
+                line,
+                group.kind,
+                group.ids.first().copied(),
+            )
+        });
         self.groups.indexes.clear();
     }
 }

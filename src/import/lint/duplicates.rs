@@ -1,135 +1,124 @@
 //! Rows that probably describe the same thing.
 
-use std::cell::OnceCell;
-use std::collections::{BTreeSet, HashMap};
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::identity::{Identity, MatchKey};
-use super::lintable::{Compared, Lintable};
+use super::lintable::Lintable;
 use super::rule::RowLocation;
 use crate::import::findings::Finding;
 use crate::model::Id;
-use crate::model::message::Message;
 
-/// A row that has a certain match key.
-#[derive(Debug)]
+/// A row of the import that has a certain match key.
+#[derive(Clone, Copy, Debug)]
 struct KeyHolder {
-    location: RowLocation,
-    id: u64,
-    field: &'static str,
-    value: Box<str>,
-    /// For a key with another condition.
-    identity: Option<Box<Identity>>,
-    /// Whether the import brings this key to the row.
+    id: Id,
+    /// Whether the import brings the key to the row.
     is_brought: bool,
 }
 
-impl KeyHolder {
-    /// Whether a condition holds for this row and another one.
-    fn meets(&self, condition: fn(&Identity, &Identity) -> bool, other: &Identity) -> bool {
-        self.identity
-            .as_ref()
-            .is_none_or(|own| condition(other, own))
-    }
+/// Returns the location and the fields of a row that was checked before.
+pub(in crate::import) type FindRow<'a, F> = dyn Fn(Id) -> Option<(RowLocation, F)> + 'a;
 
-    /// The finding about the key of this row.
-    fn finding(&self, rule: &'static str, message: Message) -> Finding {
-        self.location
-            .finding(rule, self.field, Some(&self.value), message)
-    }
+/// A row to compare with the rows before it.
+pub(super) struct ComparedRow<'a, F> {
+    pub location: &'a RowLocation,
+    pub id: Id,
+    pub fields: &'a F,
+    /// The version whose keys are known.
+    pub before: Option<&'a F>,
+    pub is_imported: bool,
 }
 
 /// The match keys seen so far, and their rows.
 #[derive(Debug, Default)]
 pub(super) struct Duplicates {
-    /// The rows with a key, by their kind, the rule and the key.
-    holders: HashMap<(&'static str, &'static str, String), Vec<KeyHolder>>,
-    /// The kinds of rows to which the import brings a key.
-    pub brought: BTreeSet<&'static str>,
+    /// The rows with each key. The first is at the key, the others are at the numbers after it.
+    holders: HashMap<u64, KeyHolder>,
+    /// The identities of the rows that were compared by them.
+    identities: HashMap<(&'static str, Id), Identity>,
+    /// The marks of the values that the import brings to each kind of row.
+    pub brought: BTreeMap<&'static str, BTreeSet<String>>,
 }
 
 /// The maximum number of rows per key whose identities are compared.
-const MAX_COMPARED: usize = 20;
+const MAX_COMPARED: u64 = 20;
 
 /// Describes a row in a message about another row.
-fn describe(kind: &str, id: u64, location: &RowLocation) -> String {
-    format!(
-        "{} {id} {}",
-        kind.trim_end_matches('s'),
-        location.describe()
-    )
+fn describe<F: Lintable>(id: Id, location: &RowLocation) -> String {
+    let kind = F::STEM.trim_end_matches('s');
+    format!("{kind} {id} {}", location.describe())
 }
 
 impl Duplicates {
-    /// Compares a row with earlier rows. `before` is the version whose keys are known. `is_imported` says that the row
-    /// is in the import. Returns the finding about a duplicate.
+    /// Compares a row with earlier rows of the import. Returns the finding about a duplicate.
     pub fn compare<F: Lintable>(
         &mut self,
-        location: &RowLocation,
-        id: Id,
-        row: &Compared<'_>,
-        before: Option<&Compared<'_>>,
-        is_imported: bool,
+        row: &ComparedRow<'_, F>,
+        find: &FindRow<'_, F>,
     ) -> Option<Finding> {
-        let id = id.get();
-        let is_unchanged = before == Some(row);
-        let own_identity = OnceCell::new();
-        let identity = || own_identity.get_or_init(|| F::identity(row));
-        let known = before
-            .filter(|_| !is_unchanged)
-            .map(F::match_keys)
-            .unwrap_or_default();
+        let identity = LazyCell::new(|| row.fields.identity());
+        let is_unchanged = row.before == Some(row.fields);
+        let before = row.before.filter(|_| !is_unchanged);
+        let known = before.map(F::match_keys).unwrap_or_default();
         let mut found = None;
-        for MatchKey {
-            rule,
-            field,
-            value,
-            key,
-            also,
-            message,
-        } in F::match_keys(row)
-        {
-            let is_known = || {
-                let had_key = |known: &MatchKey| known.rule == rule && known.key == key;
-                let had_identity = |before| F::identity(before) == *identity();
-                known.iter().any(had_key) && (also.is_none() || before.is_some_and(had_identity))
-            };
-            let is_brought = is_imported && !is_unchanged && !is_known();
+        for own in row.fields.match_keys() {
+            let is_known = known.iter().any(|known| known.key == own.key)
+                && (own.also.is_none() || before.map(F::identity).as_ref() == Some(&*identity));
+            let is_brought = row.is_imported && !is_unchanged && !is_known;
+            let mut count = 0;
+            while let Some(other) = self.holders.get(&own.key.wrapping_add(count)).copied() {
+                count += 1;
+                if found.is_none()
+                    && (is_brought || other.is_brought)
+                    && own
+                        .also
+                        .is_none_or(|condition| condition(&identity, self.identity(other.id, find)))
+                {
+                    found = report(row, &own, is_brought, other.id, find);
+                }
+            }
             if is_brought {
-                self.brought.insert(F::STEM);
+                self.bring::<F>(row.fields.mark(own.rule));
             }
-            let key = (F::STEM, rule, key);
-            let others = self.holders.get(&key).map_or(&[][..], Vec::as_slice);
-            let is_duplicate = |other: &&KeyHolder| {
-                (is_brought || other.is_brought)
-                    && also.is_none_or(|condition| other.meets(condition, identity()))
-            };
-            if found.is_none()
-                && let Some(other) = others.iter().find(is_duplicate)
-            {
-                // Report the row to which the import brings the key, since the curator can correct it.
-                found = Some(if is_brought {
-                    let twin = describe(F::STEM, other.id, &other.location);
-                    location.finding(rule, field, Some(&value), message(&twin))
-                } else {
-                    let twin = describe(F::STEM, id, location);
-                    other.finding(rule, message(&twin))
-                });
-            }
-            let max = if also.is_some() { MAX_COMPARED } else { 1 };
-            if is_imported && others.len() < max {
-                let holder = KeyHolder {
-                    location: location.clone(),
-                    id,
-                    field,
-                    value: value.into(),
-                    identity: also.map(|_| Box::new(F::identity(row))),
-                    is_brought,
-                };
-                // Most keys have one row, so the list begins with room for one.
-                let others = self.holders.entry(key);
-                others.or_insert_with(|| Vec::with_capacity(1)).push(holder);
+            let max = if own.also.is_some() { MAX_COMPARED } else { 1 };
+            if row.is_imported && count < max {
+                let id = row.id;
+                let holder = KeyHolder { id, is_brought };
+                self.holders.insert(own.key.wrapping_add(count), holder);
             }
         }
         found
     }
+
+    /// Notes that the import brings a value to rows with this mark.
+    pub fn bring<F: Lintable>(&mut self, mark: String) {
+        self.brought.entry(F::STEM).or_default().insert(mark);
+    }
+
+    fn identity<F: Lintable>(&mut self, id: Id, find: &FindRow<'_, F>) -> &Identity {
+        let identity = || find(id).map(|(_, fields)| fields.identity());
+        let known = self.identities.entry((F::STEM, id));
+        known.or_insert_with(|| identity().unwrap_or_default())
+    }
+}
+
+/// Reports the row to which the import brings the key, since the curator can correct it.
+fn report<F: Lintable>(
+    row: &ComparedRow<'_, F>,
+    own: &MatchKey<'_>,
+    is_brought: bool,
+    other: Id,
+    find: &FindRow<'_, F>,
+) -> Option<Finding> {
+    let (location, fields) = find(other)?;
+    if is_brought {
+        let message = (own.message)(&describe::<F>(other, &location));
+        let value = Some(&*own.value);
+        return Some(row.location.finding(own.rule, own.field, value, message));
+    }
+    let mut theirs = fields.match_keys().into_iter();
+    let theirs = theirs.find(|theirs| theirs.key == own.key)?;
+    let message = (own.message)(&describe::<F>(row.id, row.location));
+    Some(location.finding(own.rule, theirs.field, Some(&theirs.value), message))
 }

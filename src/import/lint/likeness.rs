@@ -6,15 +6,14 @@ use crate::model::fold::fold;
 
 /// Returns a name without case, diacritics, blanks and punctuation. A plus counts: `HIV+` is not `HIV`.
 pub(super) fn comparable(name: &str) -> String {
-    let folded = fold(name);
-    let mut comparable = String::with_capacity(folded.len());
-    for letter in folded.chars() {
-        if letter == '&' {
-            comparable.push_str("and");
-        } else if letter.is_alphanumeric() || is_combining_mark(letter) || letter == '+' {
-            comparable.push(letter);
-        }
+    let mut comparable = fold(name);
+    if comparable.contains('&') {
+        comparable = comparable.replace('&', "and");
     }
+    comparable.retain(|letter| match letter {
+        '+' => true,
+        _ => letter.is_alphanumeric() || !letter.is_ascii() && is_combining_mark(letter),
+    });
     comparable
 }
 

@@ -1,11 +1,11 @@
 //! The values that lint checks in each kind of row.
 
 use std::borrow::Cow;
+use std::hash::Hash;
 
 use jiff::civil::Date;
-use serde::Deserialize;
 
-use super::identity::{Identity, MatchKey};
+use super::identity::{Identity, MatchKey, key_of};
 use super::likeness::comparable;
 use super::row_rules::{CONFERENCE_RULES, JOURNAL_RULES};
 use super::rule::RowRule;
@@ -18,64 +18,43 @@ use crate::model::{ConferenceFields, Fields, JournalFields};
 pub(in crate::import) trait Lintable: Fields {
     const RULES: &[RowRule<Self>] = &[];
 
-    /// Returns the values that are compared with those of other rows.
-    fn compared(&self) -> Compared<'_>;
+    /// The keys that should be unique among rows of this kind.
+    fn match_keys(&self) -> Vec<MatchKey<'_>>;
+
+    /// Returns a part of the stored JSON of all rows with an equal key of this rule.
+    fn mark(&self, _rule: &str) -> String {
+        String::new()
+    }
 
     /// Returns the identity of a row, for rows that share a match key.
-    fn identity(row: &Compared<'_>) -> Identity {
-        Identity::new(&row.name, None)
+    fn identity(&self) -> Identity {
+        Identity::default()
     }
 
-    /// The keys that should be unique among rows of this kind.
-    fn match_keys<'a>(row: &'a Compared<'_>) -> Vec<MatchKey<'a>>;
-}
-
-/// The values of a row that lint compares with those of other rows. Each kind has some of them.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub(in crate::import) struct Compared<'a> {
-    pub name: Cow<'a, str>,
-    pub abbv: Option<Cow<'a, str>>,
-    pub year: Option<i32>,
-    pub start_date: Option<Date>,
-    pub city: Option<Cow<'a, str>>,
-    pub country: Option<Cow<'a, str>>,
-    pub therapy_areas: Vec<Cow<'a, str>>,
-    pub issn_print: Option<Cow<'a, str>>,
-    pub issn_online: Option<Cow<'a, str>>,
-}
-
-impl Compared<'_> {
-    /// Returns the fields with an ISSN, and their texts.
-    fn issns(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let fields = [
-            ("issn_print", &self.issn_print),
-            ("issn_online", &self.issn_online),
-        ];
-        fields
-            .into_iter()
-            .filter_map(|(field, issn)| Some((field, issn.as_deref()?)))
+    /// Returns the words of a field that licenses compare.
+    fn words(&self, _field: &str) -> &[String] {
+        &[]
     }
-}
 
-/// Returns a text of a row to compare.
-fn text(value: &Option<String>) -> Option<Cow<'_, str>> {
-    value.as_deref().map(Cow::from)
+    /// Returns the day on which a conference starts.
+    fn first_day(&self) -> Option<Date> {
+        None
+    }
 }
 
 /// Returns the match key of a name, unless the name is a placeholder.
-fn name_key<'a>(
+fn name_key<'a, F: Fields>(
     rule: &'static str,
     name: Cow<'a, str>,
-    more: &str,
+    more: impl Hash,
     message: fn(&str) -> Message,
 ) -> Option<MatchKey<'a>> {
-    let key = comparable(&name);
-    (!key.is_empty() && !is_placeholder("name", &name)).then(|| MatchKey {
+    let form = comparable(&name);
+    (!form.is_empty() && !is_placeholder("name", &name)).then(|| MatchKey {
         rule,
         field: "name",
         value: name,
-        key: format!("{key} {more}"),
+        key: key_of((F::STEM, rule, form, more)),
         also: None,
         message,
     })
@@ -84,37 +63,36 @@ fn name_key<'a>(
 impl Lintable for ConferenceFields {
     const RULES: &[RowRule<Self>] = CONFERENCE_RULES;
 
-    fn compared(&self) -> Compared<'_> {
-        Compared {
-            name: self.name().into(),
-            abbv: text(&self.abbv),
-            year: self.year.map(i32::from),
-            start_date: self.start_date,
-            city: text(&self.city),
-            country: text(&self.country),
-            therapy_areas: self.therapy_areas.iter().map(Cow::from).collect(),
-            ..Compared::default()
+    fn mark(&self, rule: &str) -> String {
+        match (rule, self.start_date, self.year) {
+            ("same_meeting", Some(start), _) => format!("\"start_date\":\"{start}\""),
+            (_, _, Some(year)) => format!("\"year\":{year},"),
+            _ => "\"year\":null,".to_owned(),
         }
     }
 
-    fn identity(row: &Compared<'_>) -> Identity {
-        Identity::new(&row.name, row.abbv.as_deref())
+    fn identity(&self) -> Identity {
+        Identity::of_name(self.name(), self.abbv.as_deref())
     }
 
-    fn match_keys<'a>(row: &'a Compared<'_>) -> Vec<MatchKey<'a>> {
-        let year = row
-            .year
-            .map_or("without a year".to_owned(), |year| year.to_string());
+    fn words(&self, field: &str) -> &[String] {
+        match field {
+            "country" => self.country.as_slice(),
+            _ => &self.therapy_areas,
+        }
+    }
+
+    fn first_day(&self) -> Option<Date> {
+        self.start_date
+    }
+
+    fn match_keys(&self) -> Vec<MatchKey<'_>> {
         // Editions without a year have equal keys only if they start on the same day.
-        let start = if row.year.is_none() {
-            row.start_date.map(|date| date.to_string())
-        } else {
-            None
-        };
-        let name = name_key(
+        let start = self.start_date.filter(|_| self.year.is_none());
+        let name = name_key::<Self>(
             "same_name_and_year",
-            Cow::from(&*row.name),
-            &format!("{year} {}", start.unwrap_or_default()),
+            self.name().into(),
+            (self.year, start),
             |other| {
                 message!(
                     "is also the name of {other}, of the same year; remove one of them, or give them different names or years"
@@ -122,13 +100,13 @@ impl Lintable for ConferenceFields {
             },
         );
         let mut match_keys: Vec<MatchKey<'_>> = name.into_iter().collect();
-        if let Some(start) = row.start_date {
-            let city = row.city.as_deref().map(comparable).unwrap_or_default();
+        if let Some(start) = self.start_date {
+            let city = self.city.as_deref().map(comparable).unwrap_or_default();
             match_keys.push(MatchKey {
                 rule: "same_meeting",
                 field: "name",
-                value: Cow::from(&*row.name),
-                key: format!("{start} {city}"),
+                value: self.name().into(),
+                key: key_of((start, city)),
                 also: Some(Identity::has_similar_name),
                 message: |other| {
                     message!(
@@ -145,28 +123,16 @@ impl Lintable for ConferenceFields {
 impl Lintable for JournalFields {
     const RULES: &[RowRule<Self>] = JOURNAL_RULES;
 
-    fn compared(&self) -> Compared<'_> {
-        Compared {
-            name: self.name().into(),
-            issn_print: text(&self.issn_print),
-            issn_online: text(&self.issn_online),
-            ..Compared::default()
-        }
+    fn identity(&self) -> Identity {
+        Identity::of_issns(issns(self))
     }
 
-    fn identity(row: &Compared<'_>) -> Identity {
-        Identity::of_issns(row.issns())
-    }
-
-    fn match_keys<'a>(row: &'a Compared<'_>) -> Vec<MatchKey<'a>> {
+    fn match_keys(&self) -> Vec<MatchKey<'_>> {
         let mut match_keys: Vec<MatchKey<'_>> = Vec::with_capacity(3);
-        for (field, issn) in row
-            .issns()
-            .filter(|(field, issn)| !is_placeholder(field, issn))
-        {
+        for (field, issn) in issns(self).filter(|(field, issn)| !is_placeholder(field, issn)) {
             // A journal may have one ISSN for both editions.
-            let Some(key) =
-                normalized(issn).filter(|key| match_keys.iter().all(|other| other.key != *key))
+            let key = normalized(issn).map(key_of);
+            let Some(key) = key.filter(|key| match_keys.iter().all(|other| other.key != *key))
             else {
                 continue;
             };
@@ -175,13 +141,13 @@ impl Lintable for JournalFields {
                 field,
                 value: issn.into(),
                 key,
-                also: None,
+                        also: None,
                 message: |other| {
                     message!("is also an ISSN of {other}; give each journal its own, or remove one of the journals")
                 },
             });
         }
-        let name = name_key("same_name", Cow::from(&*row.name), "", |other| {
+        let name = name_key::<Self>("same_name", self.name().into(), (), |other| {
             message!(
                 "is also the name of {other}; write the ISSNs of both, or keep one id if they are one journal"
             )
@@ -194,17 +160,20 @@ impl Lintable for JournalFields {
     }
 }
 
+/// Returns the fields with an ISSN, and their texts.
+fn issns(journal: &JournalFields) -> impl Iterator<Item = (&'static str, &str)> {
+    let fields = [
+        ("issn_print", &journal.issn_print),
+        ("issn_online", &journal.issn_online),
+    ];
+    let fields = fields.into_iter();
+    fields.filter_map(|(field, issn)| Some((field, issn.as_deref()?)))
+}
+
 /// Labels are unique when compared exactly. Their keys ignore case, diacritics, blanks and punctuation.
 impl<F: ReferenceFields> Lintable for F {
-    fn compared(&self) -> Compared<'_> {
-        Compared {
-            name: self.label().into(),
-            ..Compared::default()
-        }
-    }
-
-    fn match_keys<'a>(row: &'a Compared<'_>) -> Vec<MatchKey<'a>> {
-        let name = name_key("same_name", Cow::from(&*row.name), "", |other| {
+    fn match_keys(&self) -> Vec<MatchKey<'_>> {
+        let name = name_key::<Self>("same_name", self.label().into(), (), |other| {
             message!(
                 "differs only in case, diacritics, blanks or punctuation from the name of {other}; link one of them, and \
                  remove the other"

@@ -20,13 +20,14 @@ pub mod rule;
 mod spellings;
 mod texts;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::civil::Date;
+use memchr::memmem;
 
-use self::duplicates::Duplicates;
-use self::lintable::Compared;
+pub(in crate::import) use self::duplicates::FindRow;
+use self::duplicates::{ComparedRow, Duplicates};
 pub(in crate::import) use self::lintable::Lintable;
 use self::row_rules::crowded_days;
 pub use self::rule::RowLocation;
@@ -35,6 +36,7 @@ use self::spellings::{AREAS, COUNTRIES, Spellings};
 pub(in crate::import) use self::spellings::{Respelling, is_area};
 pub(in crate::import) use self::texts::{is_placeholder, may_be_name, valid_issn};
 use crate::import::findings::{Finding, Findings};
+use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{ConferenceFields, Curated, Fault, Id, JournalFields, License, RecordFields};
 use crate::store::{Snapshot, StoreError};
 
@@ -49,8 +51,6 @@ pub struct Lint {
     spellings: [Spellings; 2],
     /// The first days of conferences.
     days: BTreeMap<Date, Uses>,
-    /// The kinds of rows to which the import brings a word or a first day.
-    brought: BTreeSet<&'static str>,
 }
 
 impl Lint {
@@ -63,18 +63,17 @@ impl Lint {
             duplicates: Duplicates::default(),
             spellings,
             days: BTreeMap::new(),
-            brought: BTreeSet::new(),
         }
     }
 
-    /// Checks an imported row. `before` is the version whose values are not reported again. For a full object in
-    /// another row, `within` is the field that contains it.
+    /// Checks an imported row. `before` is the version whose values are not reported again. `find` finds the rows that
+    /// were checked before.
     pub(in crate::import) fn check<F: Lintable>(
         &mut self,
         location: &RowLocation,
-        within: Option<&str>,
         before: Option<&F>,
         after: &Curated<F>,
+        find: &FindRow<'_, F>,
     ) {
         let fields = after.fields();
         let before = before.filter(|_| !self.checks_all);
@@ -86,81 +85,79 @@ impl Lint {
             let known = self::hits(location, before);
             hits.retain(|hit| !known.contains(hit));
         }
-        if let Some(within) = within {
-            for hit in &mut hits {
-                hit.field = hit.field.take().map(|field| format!("{within}.{field}"));
-            }
-        }
         self.findings.extend(hits);
-        self.compare::<F>(
+        let id = after.id();
+        let row = ComparedRow {
             location,
-            after.id(),
-            &fields.compared(),
-            before.map(F::compared).as_ref(),
-        );
-    }
-
-    /// Notes the values of an imported row for comparing them.
-    fn compare<F: Lintable>(
-        &mut self,
-        location: &RowLocation,
-        id: Id,
-        row: &Compared<'_>,
-        before: Option<&Compared<'_>>,
-    ) {
-        let twin = self
-            .duplicates
-            .compare::<F>(location, id, row, before, true);
+            id,
+            fields,
+            before,
+            is_imported: true,
+        };
+        let twin = self.duplicates.compare(&row, find);
         self.findings.extend(twin);
+        let mut brings = false;
         for spellings in &mut self.spellings {
-            let of_row = spellings.vocabulary.of_row;
-            let known = before.map(of_row).unwrap_or_default();
-            let words = of_row(row);
-            if words.iter().any(|word| !known.contains(word)) {
-                self.brought.insert(F::STEM);
-            }
+            let field = spellings.vocabulary.field;
+            let words = fields.words(field);
+            let known = before.map_or(&[][..], |before| before.words(field));
+            brings |= words.iter().any(|word| !known.contains(word));
             spellings.add_row(location, id, words, known);
         }
-        let Some(day) = row.start_date else { return };
-        let is_brought = before.and_then(|before| before.start_date) != Some(day);
-        if is_brought {
-            self.brought.insert(F::STEM);
+        if let Some(day) = fields.first_day() {
+            let is_brought = before.and_then(F::first_day) != Some(day);
+            brings |= is_brought;
+            let uses = self.days.entry(day).or_default();
+            uses.add(location, id, is_brought);
         }
-        let uses = self.days.entry(day).or_default();
-        uses.add(location, id, is_brought);
+        if brings {
+            // Every record has the empty mark.
+            self.duplicates.bring::<F>(String::new());
+        }
     }
 
     /// Compares a stored row that is not in the import with the imported rows, after all of them were checked.
-    pub(in crate::import) fn compare_stored<F: Lintable>(&mut self, id: Id, row: &Compared<'_>) {
-        let location = RowLocation::Database(F::STEM, id);
-        let twin = self
-            .duplicates
-            .compare::<F>(&location, id, row, None, false);
+    pub(in crate::import) fn compare_stored<F: Lintable>(
+        &mut self,
+        id: Id,
+        fields: &F,
+        find: &FindRow<'_, F>,
+    ) {
+        let row = ComparedRow {
+            location: &RowLocation::Database(F::STEM, id),
+            id,
+            fields,
+            before: None,
+            is_imported: false,
+        };
+        let twin = self.duplicates.compare(&row, find);
         self.findings.extend(twin);
     }
 
     /// Compares the imported rows of a dataset with the stored records. If the import brings no name, number, word or day,
-    /// there is nothing to compare, and no record is read.
+    /// there is nothing to compare, and no record is read. If it brings few names, only records with their marks are.
     pub(in crate::import) fn compare_with_stored<F: RecordFields + Lintable>(
         &mut self,
         state: &Snapshot,
         is_imported: &dyn Fn(Id) -> bool,
+        find: &FindRow<'_, F>,
     ) -> Result<(), StoreError> {
-        let brings_key = self.duplicates.brought.contains(F::STEM);
-        if !self.brought.contains(F::STEM) && !brings_key {
+        const MAX_MARKS: usize = 8;
+        let Some(marks) = self.duplicates.brought.remove(F::STEM) else {
             return Ok(());
-        }
-        state.for_each_part::<F, Compared<'static>>(|id, row| {
+        };
+        let is_read = |text: &[u8]| {
+            let mut marks = marks.iter().map(String::as_bytes);
+            marks.len() > MAX_MARKS || marks.any(|mark| memmem::find(text, mark).is_some())
+        };
+        state.for_each_unlinked::<F>(is_read, |id, fields| {
             let is_kept = !is_imported(id);
             for spellings in &mut self.spellings {
-                spellings.add_stored((spellings.vocabulary.of_row)(&row), is_kept);
+                spellings.add_stored(fields.words(spellings.vocabulary.field), is_kept);
             }
             if is_kept {
-                // A stored row is a duplicate only of a row to which the import brings a key.
-                if brings_key {
-                    self.compare_stored::<F>(id, &row);
-                }
-                if let Some(day) = row.start_date {
+                self.compare_stored(id, &fields, find);
+                if let Some(day) = fields.first_day() {
                     self.days.entry(day).or_default().add_stored(true);
                 }
             }
@@ -190,12 +187,11 @@ impl Lint {
     }
 }
 
-/// Returns a word of a vocabulary without common differences of spelling.
-pub(in crate::import) fn comparable_word(field: &str, word: &str) -> Option<String> {
-    let vocabulary = [&AREAS, &COUNTRIES]
-        .into_iter()
-        .find(|vocabulary| vocabulary.field == field)?;
-    Some((vocabulary.comparable)(word))
+/// Returns a word of a vocabulary without common differences of spelling, and any other text as it is.
+pub(in crate::import) fn comparable_word(field: &str, word: &str) -> String {
+    let mut vocabularies = [&AREAS, &COUNTRIES].into_iter();
+    let vocabulary = vocabularies.find(|vocabulary| vocabulary.field == field);
+    vocabulary.map_or(word.to_owned(), |vocabulary| (vocabulary.comparable)(word))
 }
 
 /// Returns the right value of a text, if there is exactly one. An empty text is null.
@@ -207,7 +203,7 @@ pub(in crate::import) fn fix_text(field: &str, text: &str) -> Option<String> {
         let now = fixed.as_deref().unwrap_or(text);
         let Some(right) = texts::RULES
             .iter()
-            .find_map(|rule| (rule.find)(field, now)?.right)
+            .find_map(|(_, find)| find(field, now)?.right)
         else {
             break;
         };
@@ -221,46 +217,50 @@ fn hits<F: Lintable>(location: &RowLocation, fields: &F) -> Vec<Finding> {
     let mut hits = Vec::new();
     for (field, value) in F::table().fields.iter().zip(fields.values()) {
         for text in value.texts() {
-            let found = texts::RULES.iter().filter_map(|rule| {
-                let message = (rule.find)(&field.name, text)?;
-                Some(location.finding(rule.name, &field.name, Some(text), message))
+            let found = texts::RULES.iter().filter_map(|(rule, find)| {
+                let message = find(&field.name, text)?;
+                Some(location.finding(rule, &field.name, Some(text), message))
             });
             hits.extend(found);
         }
     }
-    hits.extend(F::RULES.iter().filter_map(|rule| {
+    hits.extend(F::RULES.iter().filter_map(|(rule, find)| {
         let Fault {
             field,
             value,
             message,
-        } = (rule.find)(fields)?;
-        Some(location.finding(rule.name, field, value.as_deref(), message))
+        } = find(fields)?;
+        Some(location.finding(rule, field, value.as_deref(), message))
     }));
     hits
 }
 
 /// Checks all rows of a database.
 pub fn lint_database(snapshot: &Snapshot) -> Result<Findings, StoreError> {
-    fn check<F: Lintable>(lint: &mut Lint, row: &Curated<F>) {
-        lint.check(&RowLocation::Database(F::STEM, row.id()), None, None, row);
+    fn check<F: Lintable>(lint: &mut Lint, row: &Curated<F>, find: &dyn Fn(Id) -> Option<F>) {
+        let location = |id| RowLocation::Database(F::STEM, id);
+        let find = |id| Some((location(id), find(id)?));
+        lint.check(&location(row.id()), None, row, &find);
+    }
+    fn check_references<F: ReferenceFields>(lint: &mut Lint, all: &BTreeMap<Id, Referenced<F>>) {
+        let find = |id| Some(all.get(&id)?.row.fields().clone());
+        all.values()
+            .for_each(|found| check(lint, &found.row, &find));
     }
     fn check_records<F: RecordFields + Lintable>(
         lint: &mut Lint,
         snapshot: &Snapshot,
     ) -> Result<(), StoreError> {
+        let find = |id| Some(snapshot.find_stored(id).ok()??.into_fields());
         snapshot.for_each_record::<F, StoreError>(|record, _, _| {
-            check(lint, &record);
+            check(lint, &record, &find);
             Ok(())
         })
     }
     let mut lint = Lint::new(true);
     let all = snapshot.references()?;
-    all.organizations
-        .values()
-        .for_each(|found| check(&mut lint, &found.row));
-    all.tags
-        .values()
-        .for_each(|found| check(&mut lint, &found.row));
+    check_references(&mut lint, &all.organizations);
+    check_references(&mut lint, &all.tags);
     check_records::<ConferenceFields>(&mut lint, snapshot)?;
     check_records::<JournalFields>(&mut lint, snapshot)?;
     Ok(lint.finish(&snapshot.list_licenses(), false).0)
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn findings_are_listed_by_file_and_line_and_then_by_kind_and_id() {
         use crate::import::findings::FilePosition;
-        let file = |file: &str, line| RowLocation::File(FilePosition::new(file.into(), line));
+        let file = |file: &str, line| RowLocation::File(FilePosition::new(file.into(), line), None);
         let stored = |kind, id| RowLocation::Database(kind, Id::try_from(id).unwrap());
         let mut lint = Lint::new(true);
         let locations = [
@@ -312,11 +312,11 @@ mod tests {
     #[test]
     fn every_rule_is_documented_once() {
         let manual = include_str!("../../../docs/import.md");
-        let texts = texts::RULES.iter().map(|rule| rule.name);
+        let texts = texts::RULES.iter().map(|rule| rule.0);
         let rows = row_rules::CONFERENCE_RULES
             .iter()
-            .map(|rule| rule.name)
-            .chain(row_rules::JOURNAL_RULES.iter().map(|rule| rule.name));
+            .map(|rule| rule.0)
+            .chain(row_rules::JOURNAL_RULES.iter().map(|rule| rule.0));
         let compared = [
             "same_name_and_year",
             "same_name",

@@ -11,34 +11,13 @@ use crate::model::message::message;
 use crate::model::{ConferenceFields, Fault, JournalFields};
 
 pub(super) const CONFERENCE_RULES: &[RowRule<ConferenceFields>] = &[
-    RowRule {
-        name: "year_far_from_dates",
-        find: year_far_from_dates,
-    },
-    RowRule {
-        name: "year_in_name",
-        find: year_in_name,
-    },
-    RowRule {
-        name: "unlikely_date",
-        find: unlikely_date,
-    },
-    RowRule {
-        name: "long_meeting",
-        find: long_meeting,
-    },
-    RowRule {
-        name: "deadline_after_start",
-        find: deadline_after_start,
-    },
-    RowRule {
-        name: "year_missing",
-        find: year_missing,
-    },
-    RowRule {
-        name: "country_in_city",
-        find: country_in_city,
-    },
+    ("year_far_from_dates", year_far_from_dates),
+    ("year_in_name", year_in_name),
+    ("unlikely_date", unlikely_date),
+    ("long_meeting", long_meeting),
+    ("deadline_after_start", deadline_after_start),
+    ("year_missing", year_missing),
+    ("country_in_city", country_in_city),
 ];
 
 /// The rule about days on which many conferences start.
@@ -203,14 +182,8 @@ pub(super) fn crowded_days(days: &BTreeMap<Date, Uses>) -> impl Iterator<Item = 
 }
 
 pub(super) const JOURNAL_RULES: &[RowRule<JournalFields>] = &[
-    RowRule {
-        name: "unlikely_number",
-        find: unlikely_number,
-    },
-    RowRule {
-        name: "weeks_reversed",
-        find: weeks_reversed,
-    },
+    ("unlikely_number", unlikely_number),
+    ("weeks_reversed", weeks_reversed),
 ];
 
 /// Finds a lost decimal point, or a value in the wrong column. The highest impact factor ever was about 500.
@@ -384,8 +357,8 @@ mod tests {
             let conference = conference(name, year, dates);
             let found: Vec<&str> = CONFERENCE_RULES
                 .iter()
-                .filter(|rule| (rule.find)(&conference).is_some())
-                .map(|rule| rule.name)
+                .filter(|rule| (rule.1)(&conference).is_some())
+                .map(|rule| rule.0)
                 .collect();
             assert_eq!(found.join(" "), expected, "{name} {year} {dates:?}");
         }
@@ -490,7 +463,7 @@ mod tests {
 
     #[test]
     fn weeks_of_each_step_may_be_equal_and_not_reversed() {
-        let weeks = |min: f64, max: f64| crate::model::journal::Weeks {
+        let weeks = |min: f64, max: f64| crate::model::records::Weeks {
             min_weeks: Number::try_from(min).ok(),
             max_weeks: Number::try_from(max).ok(),
         };
@@ -538,8 +511,8 @@ mod tests {
             set(&mut journal, number(value));
             let found: Vec<&str> = JOURNAL_RULES
                 .iter()
-                .filter(|rule| (rule.find)(&journal).is_some())
-                .map(|rule| rule.name)
+                .filter(|rule| (rule.1)(&journal).is_some())
+                .map(|rule| rule.0)
                 .collect();
             assert_eq!(found.join(" "), expected, "{name}");
         }

@@ -3,12 +3,8 @@
 use crate::import::findings::{FilePosition, Finding};
 use crate::model::{Fault, Id, Message};
 
-/// A rule. `find` returns a problem and its remedy.
-pub(in crate::import) struct Rule<F> {
-    /// The name in reports and in docs/import.md.
-    pub name: &'static str,
-    pub find: F,
-}
+/// A rule: its name in reports and in docs/import.md, and a function that returns a problem and its remedy.
+pub(in crate::import) type Rule<F> = (&'static str, F);
 
 /// A rule about a single text, in any field of any row.
 pub(in crate::import) type TextRule = Rule<fn(field: &str, text: &str) -> Option<Message>>;
@@ -19,8 +15,8 @@ pub(in crate::import) type RowRule<F> = Rule<fn(&F) -> Option<Fault>>;
 /// The location of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RowLocation {
-    /// A line of a file.
-    File(FilePosition),
+    /// A line of a file. For the full object of a link, also the field that contains it.
+    File(FilePosition, Option<&'static str>),
     /// In the database: the kind of the row, which is the stem of its file names, and its id.
     Database(&'static str, Id),
 }
@@ -29,7 +25,7 @@ impl RowLocation {
     /// Returns the location as part of a sentence.
     pub fn describe(&self) -> String {
         match self {
-            RowLocation::File(position) => format!("at {position}"),
+            RowLocation::File(position, _) => format!("at {position}"),
             RowLocation::Database(..) => "in the database".to_owned(),
         }
     }
@@ -43,8 +39,12 @@ impl RowLocation {
         message: impl Into<Message>,
     ) -> Finding {
         let finding = match self {
-            RowLocation::File(position) => {
-                Finding::new(position, Some(field), value, message.into())
+            RowLocation::File(position, within) => {
+                let within = within
+                    .map(|within| format!("{within}."))
+                    .unwrap_or_default();
+                let field = within + field;
+                Finding::new(position, Some(&field), value, message.into())
             }
             RowLocation::Database(kind, id) => Finding {
                 kind: Some(kind),

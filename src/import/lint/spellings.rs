@@ -4,13 +4,11 @@
 //! ones, it prefers the one that it knows, then lower case. It corrects a word only if the other spelling is surely the
 //! same word. A word that is only similar is a question.
 
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::likeness::{MAX_BYTES, comparable, distance};
-use super::lintable::Compared;
 use super::rule::{RowLocation, Uses};
 use super::texts::{is_placeholder, tidy};
 use crate::import::findings::Finding;
@@ -36,8 +34,6 @@ pub(in crate::import) struct Vocabulary {
     pub known: &'static [&'static [&'static str]],
     /// The separators of words in the field, including wrong ones. Empty if the field has a single word.
     pub separators: &'static [&'static str],
-    /// Returns the words of this kind in a row.
-    pub of_row: for<'a> fn(&'a Compared<'_>) -> &'a [Cow<'a, str>],
     /// Returns the words of this kind in the scope of a license.
     pub of_scope: fn(&Scope) -> Option<&BTreeSet<String>>,
 }
@@ -46,21 +42,6 @@ impl Vocabulary {
     /// The words that are always right.
     fn words(&self) -> impl Iterator<Item = &'static str> {
         self.known.iter().copied().flatten().copied()
-    }
-
-    /// The comparable forms of the words that are always right: each with its usual spelling, and `true`.
-    fn spellings<'a>(&self) -> HashMap<String, (Candidate<'a>, bool)> {
-        let unseen = self.words().map(|word| {
-            let candidate = Candidate {
-                is_licensed: false,
-                is_stored: false,
-                total: 0,
-                is_known: true,
-                word,
-            };
-            ((self.comparable)(word), (candidate, true))
-        });
-        unseen.collect()
     }
 }
 
@@ -122,25 +103,16 @@ impl Spellings {
     }
 
     /// Adds the words of a row of the import. `known` are those that are not reported.
-    pub fn add_row(
-        &mut self,
-        location: &RowLocation,
-        id: Id,
-        words: &[Cow<'_, str>],
-        known: &[Cow<'_, str>],
-    ) {
+    pub fn add_row(&mut self, location: &RowLocation, id: Id, words: &[String], known: &[String]) {
         for word in words {
             self.uses(word).add(location, id, !known.contains(word));
         }
     }
 
     /// Adds the words of a record of the database. `is_kept` says that the import neither sets nor removes it.
-    pub fn add_stored(&mut self, words: &[Cow<'_, str>], is_kept: bool) {
+    pub fn add_stored(&mut self, words: &[String], is_kept: bool) {
         for word in words {
-            match self.seen.get_mut(&**word) {
-                Some(uses) => uses.add_stored(is_kept),
-                None => self.uses(word).add_stored(is_kept),
-            }
+            self.uses(word).add_stored(is_kept);
         }
     }
 
@@ -246,35 +218,33 @@ impl<'a> WordChecker<'a> {
                 licensed.entry(word).or_default().push(&license.name);
             }
         }
-        let mut best = vocabulary.spellings();
-        let mut known_count = 0;
+        let mut best: HashMap<String, (Candidate<'_>, bool)> = HashMap::new();
         let mut stored = HashSet::new();
-        for word in seen
-            .keys()
-            .map(String::as_str)
-            .chain(licensed.keys().copied())
-        {
+        let known: Vec<&str> = vocabulary.words().collect();
+        let words = seen.keys().map(String::as_str);
+        let words = words.chain(licensed.keys().copied());
+        for word in known.iter().copied().chain(words) {
             let form = comparable(word);
             let uses = seen.get(word);
             let is_stored = uses.is_some_and(|uses| uses.is_stored);
             if is_stored {
                 stored.insert(form.clone());
             }
-            known_count += usize::from(
-                uses.is_some() && best.get(&form).is_some_and(|(_, is_known)| *is_known),
-            );
+            let is_known = known.contains(&word);
             let candidate = Candidate {
                 is_licensed: licensed.contains_key(word),
                 is_stored,
                 total: uses.map_or(0, |uses| uses.total),
-                is_known: vocabulary.words().any(|known| known == word),
+                is_known,
                 word,
             };
             if candidate.may_be_right(vocabulary) {
-                let (best, _) = best.entry(form).or_insert((candidate, false));
+                let (best, _) = best.entry(form).or_insert((candidate, is_known));
                 *best = candidate.max(*best);
             }
         }
+        let is_known_form = |word: &&String| best.get(&comparable(word)).is_some_and(|of| of.1);
+        let known_count = seen.keys().filter(is_known_form).count();
         let seeks_misspellings = seen.len() <= MAX_WORDS;
         let mostly_known = known_count * 2 > seen.len();
         WordChecker {
@@ -501,7 +471,6 @@ pub(super) static AREAS: Vocabulary = Vocabulary {
     is_code: |_| false,
     known: &[KNOWN_AREAS],
     separators: &[";", "|", "\n", "\t", ",", "/", "+", " & ", " and "],
-    of_row: |row| &row.therapy_areas,
     of_scope: |scope| scope.therapy_areas.as_ref(),
 };
 
@@ -639,7 +608,6 @@ pub(super) static COUNTRIES: Vocabulary = Vocabulary {
     is_code: country::is_code,
     known: &country::COUNTRIES,
     separators: &[],
-    of_row: |row| row.country.as_slice(),
     of_scope: |scope| scope.countries.as_ref(),
 };
 
@@ -662,7 +630,7 @@ mod tests {
                 } else {
                     format!("{at:04}")
                 };
-                spellings.add_row(&location, Id::MIN, &[word.into()], &[]);
+                spellings.add_row(&location, Id::MIN, &[word], &[]);
             }
             let found = spellings.check(&[], None);
             let rules: Vec<&str> = found.iter().filter_map(|found| found.rule).collect();

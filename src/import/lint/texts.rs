@@ -10,38 +10,14 @@ use crate::model::fold::fold;
 use crate::model::message::{Message, message};
 
 pub(super) const RULES: &[TextRule] = &[
-    TextRule {
-        name: "wrong_encoding",
-        find: wrong_encoding,
-    },
-    TextRule {
-        name: "html_escape",
-        find: html_escape,
-    },
-    TextRule {
-        name: "placeholder",
-        find: placeholder,
-    },
-    TextRule {
-        name: "blanks",
-        find: blanks,
-    },
-    TextRule {
-        name: "formula",
-        find: formula,
-    },
-    TextRule {
-        name: "no_address",
-        find: no_address,
-    },
-    TextRule {
-        name: "issn_form",
-        find: issn_form,
-    },
-    TextRule {
-        name: "issn_check_digit",
-        find: issn_check_digit,
-    },
+    ("wrong_encoding", wrong_encoding),
+    ("html_escape", html_escape),
+    ("placeholder", placeholder),
+    ("blanks", blanks),
+    ("formula", formula),
+    ("no_address", no_address),
+    ("issn_form", issn_form),
+    ("issn_check_digit", issn_check_digit),
 ];
 
 /// Returns true for invisible characters that no name needs. Joiners in Indic and Persian words are needed.
@@ -413,7 +389,7 @@ mod tests {
         for text in real_names() {
             let found: Vec<Message> = RULES
                 .iter()
-                .filter_map(|rule| (rule.find)("name", text))
+                .filter_map(|rule| (rule.1)("name", text))
                 .collect();
             assert!(found.is_empty(), "{text}: {found:?}");
         }
@@ -460,18 +436,18 @@ mod tests {
         let mut false_alarms = Vec::new();
         for text in real_texts(&folder) {
             for rule in RULES {
-                let Some(message) = (rule.find)("name", &text) else {
+                let Some(message) = (rule.1)("name", &text) else {
                     continue;
                 };
-                let is_right = match rule.name {
+                let is_right = match rule.0 {
                     "html_escape" => text.contains("&#"),
                     "blanks" => text.trim() != text || text.contains("  "),
                     "placeholder" => ["TBA", "TBD"].contains(&text.as_str()),
                     _ => false,
                 };
-                println!("{}: {text:?}", rule.name);
+                println!("{}: {text:?}", rule.0);
                 if !is_right {
-                    false_alarms.push(format!("{}: {text:?} {message}", rule.name));
+                    false_alarms.push(format!("{}: {text:?} {message}", rule.0));
                 }
             }
         }
@@ -547,8 +523,8 @@ mod tests {
         for (field, text, expected) in cases {
             let found: Vec<&str> = RULES
                 .iter()
-                .filter(|rule| (rule.find)(field, text).is_some())
-                .map(|rule| rule.name)
+                .filter(|rule| (rule.1)(field, text).is_some())
+                .map(|rule| rule.0)
                 .collect();
             assert_eq!(found.join(" "), expected, "{field} {text:?}");
         }
@@ -605,19 +581,6 @@ mod tests {
             (&format!("{}a", "-".repeat(41)), false),
         ] {
             assert_eq!(is_placeholder("city", text), is_one, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn lint_suggests_the_intended_text() {
-        let cases = [
-            ("KardiologÃ¼ in ZÃ¼rich", "`Kardiologü in Zürich`"),
-            ("Menâ€™s", "`Men’s`"),
-            ("Ð¡ÐµÑ€Ð´Ñ†Ðµ", "`Сердце`"),
-        ];
-        for (text, expected) in cases {
-            let message = wrong_encoding("name", text).unwrap_or_default();
-            assert!(message.contains(expected), "{text}: {message}");
         }
     }
 
@@ -702,8 +665,8 @@ mod tests {
         for (text, expected) in cases {
             let found: Vec<&str> = RULES
                 .iter()
-                .filter(|rule| (rule.find)("issn_print", text).is_some())
-                .map(|rule| rule.name)
+                .filter(|rule| (rule.1)("issn_print", text).is_some())
+                .map(|rule| rule.0)
                 .collect();
             let found: Vec<&str> = found
                 .into_iter()

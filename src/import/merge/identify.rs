@@ -1,16 +1,16 @@
 //! Rows without ids: the match sets find their records (docs/recipes.md). The steps are those of [`identify`].
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::listed::{ListedFields, mean_the_same, merged_fields};
+use super::listed::{ListedFields, differences, mean_the_same, merged_fields};
 use super::match_set::{Choices, MatchSet, column_indexes, is_begun, is_complete};
-use super::report::Report;
+use super::report::{FreeIds, Report};
 use crate::import::findings::{FilePosition, Finding, shortened};
 use crate::import::lint::valid_issn;
 use crate::import::read::options::ISSN_COLUMNS;
-use crate::import::rows::{ImportRow, ListOptions, MAY_BE_NOTE, RowEdit};
+use crate::import::rows::{ImportRow, ListOptions, RowEdit};
 use crate::model::fold::is_blank;
-use crate::model::message::{Message, first_of, message};
+use crate::model::message::{Joined, Message, first_of, message};
 use crate::model::value::FieldValue;
 use crate::model::{Curated, Id, RecordFields};
 use crate::store::{Snapshot, StoreError};
@@ -30,21 +30,19 @@ pub(super) fn identify<F: RecordFields + ListedFields>(
     if list.is_list {
         identifier.collect_choices();
         identifier.index_records()?;
-        for at in 0..identifier.sets.len() {
-            identifier.find_by(at)?;
+        for set in 0..identifier.sets.len() {
+            identifier.find_by(set)?;
         }
     }
-    identifier.number_newcomers();
-    let dropped = identifier.dropped;
-    let mut at = 0;
-    rows.retain(|_| {
-        at += 1;
-        !dropped.contains(&(at - 1))
-    });
+    identifier.number_newcomers()?;
+    // The other rows are left out, or refused. The links of bad ones still count.
+    let withdrawn = &report.withdrawn;
+    let is_counted = |row: &ImportRow<F>| row.is_bad && !withdrawn.contains(&row.position);
+    rows.retain(|row| row.id.is_some() || is_counted(row));
     Ok(())
 }
 
-/// A row that means a record, and the set that found it. `None` for a row with an id.
+/// A row that means a record, and the set that found it. `None` for a row with an id, also a new one.
 struct Claim {
     row: usize,
     set: Option<usize>,
@@ -60,14 +58,9 @@ struct Identifier<'a, F> {
     /// For each row, its values in each set. Empty for rows with ids.
     choices: Vec<Vec<Choices>>,
     claims: HashMap<Id, Claim>,
-    /// The valid ISSNs of the indexed records, by edition.
-    issns: HashMap<Id, Vec<Option<String>>>,
-    /// The rows with a fault of the search.
-    refused: HashSet<usize>,
-    /// The rows that change nothing: those that are left out, and removals of unknown records.
-    dropped: HashSet<usize>,
-    /// The largest id so far.
-    largest: u64,
+    /// The rows that are refused, left out or repeated.
+    closed: HashSet<usize>,
+    ids: FreeIds,
 }
 
 impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
@@ -83,7 +76,10 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
             claims.entry(id).or_insert(Claim { row, set: None });
         }
         let imported = claims.keys().max().copied();
-        let largest = state.largest_id(F::DATASET)?.max(imported);
+        let ids = FreeIds {
+            kind: F::STEM,
+            largest: state.largest_id(F::DATASET)?.max(imported),
+        };
         Ok(Identifier {
             rows,
             list,
@@ -92,32 +88,26 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
             sets: MatchSet::all::<F>(&list.matching),
             choices: Vec::new(),
             claims,
-            issns: HashMap::new(),
-            refused: HashSet::new(),
-            dropped: HashSet::new(),
-            largest: largest.map_or(0, Id::get),
+            closed: HashSet::new(),
+            ids,
         })
     }
 
-    /// Returns true if a row has no record yet, and no fault of the search.
-    fn is_open(&self, at: usize) -> bool {
-        self.rows[at].id.is_none() && !self.refused.contains(&at) && !self.dropped.contains(&at)
-    }
-
+    /// Returns the rows that have no record yet.
     fn open_rows(&self) -> Vec<usize> {
-        let all = 0..self.rows.len();
-        all.filter(|at| self.is_open(*at)).collect()
+        let rows = self.rows.iter().enumerate();
+        let open = rows.filter(|(at, row)| row.id.is_none() && !self.closed.contains(at));
+        open.map(|(at, _)| at).collect()
     }
 
-    fn refuse(&mut self, at: usize, field: Option<&str>, message: Message) {
+    fn refuse(&mut self, at: usize, field: Option<&str>, message: impl Into<Message>) {
         let position = &self.rows[at].position;
         self.report.bad.push(position, field, None, message);
-        self.refused.insert(at);
+        self.closed.insert(at);
     }
 
     /// Collects the values of all rows. A row without a value in any set is a fault.
     fn collect_choices(&mut self) {
-        self.choices.reserve(self.rows.len());
         for at in 0..self.rows.len() {
             let row = &self.rows[at];
             let statement = row.edit.statement().filter(|_| row.id.is_none());
@@ -126,28 +116,26 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
                 continue;
             };
             let values = statement.values();
-            let of_set = |set: &MatchSet<'_>| set.choices::<F>(&values);
-            let choices: Vec<Choices> = self.sets.iter().map(of_set).collect();
-            for (set, choices) in self.sets.iter_mut().zip(&choices) {
-                set.want(choices);
+            let mut choices = Vec::with_capacity(self.sets.len());
+            for set in &mut self.sets {
+                let of_set = set.choices::<F>(&values);
+                set.want(&of_set);
+                choices.push(of_set);
             }
             let is_bad = row.is_bad;
-            if choices.iter().any(is_begun) {
-                self.choices.push(choices);
-                continue;
-            }
-            self.choices.push(Vec::new());
+            let is_begun = choices.iter().any(is_begun);
+            self.choices.push(choices);
             // The fault of a bad row is already reported.
-            if is_bad {
-                self.refused.insert(at);
-            } else {
+            if !is_begun && is_bad {
+                self.closed.insert(at);
+            } else if !is_begun {
                 self.refuse(at, Some("id"), self.missing_fields());
             }
         }
     }
 
     fn missing_fields(&self) -> Message {
-        let names: Vec<String> = self.sets.iter().map(|set| set.names(&|_| true)).collect();
+        let names = self.sets.iter().map(|set| set.names(&|_| true));
         let valid = if self.sets.iter().any(MatchSet::has_issn) {
             "; only a valid ISSN counts"
         } else {
@@ -155,7 +143,7 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
         };
         message!(
             "is missing, and so are the fields of --match ({}); fill them in{valid}",
-            names.join(" or ")
+            names.joined(" or ")
         )
     }
 
@@ -181,31 +169,20 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
 
     fn index(&mut self, id: Id, fields: &F) {
         let values = fields.values();
-        let mut is_indexed = false;
         for set in &mut self.sets {
             let choices = set.choices::<F>(&values);
             if set.is_wanted(&choices) {
                 set.add(id, choices);
-                is_indexed = true;
             }
-        }
-        if is_indexed {
-            self.issns.insert(id, valid_issns::<F>(&values));
         }
     }
 
     /// Finds records by one set.
     fn find_by(&mut self, set: usize) -> Result<(), StoreError> {
-        let is_last = set + 1 == self.sets.len();
         let mut hits: BTreeMap<Id, Vec<usize>> = BTreeMap::new();
         for at in self.open_rows() {
-            let choices = &self.choices[at][set];
-            let mut equal = self.sets[set].find_equal(choices);
-            if equal.is_empty() && is_last {
-                equal = self.sets[set].find_same_gaps(choices);
-            }
-            equal.retain(|id| self.is_free(*id));
-            match (equal.first().copied(), equal.last().copied()) {
+            let equal = self.find_equal(at, set);
+            match (equal.first(), equal.last()) {
                 (Some(one), Some(other)) if one != other => {
                     let message = message!(
                         "is missing, and {} match both {one} and {other} of {}; give the id, or --match more fields",
@@ -214,8 +191,8 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
                     );
                     self.refuse(at, Some("id"), message);
                 }
-                (Some(id), _) => hits.entry(id).or_default().push(at),
-                _ if is_last => self.refuse_partial(at)?,
+                (Some(id), _) => hits.entry(*id).or_default().push(at),
+                _ if set + 1 == self.sets.len() => drop(self.refuse_partial(at)?),
                 _ => {}
             }
         }
@@ -225,9 +202,17 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
         Ok(())
     }
 
-    /// Returns true if no earlier set found the record.
-    fn is_free(&self, id: Id) -> bool {
-        self.claims.get(&id).is_none_or(|claim| claim.set.is_none())
+    /// Returns the records and new rows that a row equals in a set, unless an earlier set found them.
+    fn find_equal(&self, at: usize, set: usize) -> BTreeSet<Id> {
+        let choices = &self.choices[at][set];
+        let is_last = set + 1 == self.sets.len();
+        let set = &self.sets[set];
+        let mut equal = set.find_equal(choices);
+        if equal.is_empty() && is_last {
+            equal = set.find_same_gaps(choices);
+        }
+        equal.retain(|id| self.claims.get(id).is_none_or(|claim| claim.set.is_none()));
+        equal
     }
 
     /// Gives a record to the row that means it. Several such rows are bad.
@@ -243,87 +228,82 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
             }
             return Ok(());
         };
-        let row_issns = self.rows[at].edit.statement();
-        let row_issns = row_issns.map(|statement| valid_issns::<F>(&statement.values()));
-        let of_record = self.issns.get(&id).cloned().unwrap_or_default();
-        if let Some((own, other)) = contradiction(&row_issns.unwrap_or_default(), &of_record) {
-            return self.refuse_contradiction(at, id, set, (own, other));
+        if let Some((own, other)) = self.contradiction(at, id)? {
+            if self.list.leaves_out_new {
+                self.report.counts.left_out += 1;
+                self.report.counts.contradicting += 1;
+                self.closed.insert(at);
+                return Ok(());
+            }
+            let message = message!(
+                "is missing, and {} match {}, but its ISSN is {other} and the row has {own}; write {id} as the id if \
+                 the row means it, or a new id",
+                self.sets[set].names(&|_| true),
+                self.described(id)?.unwrap_or_default()
+            );
+            self.refuse(at, Some("id"), message);
+            return Ok(());
         }
         let row = &mut self.rows[at];
         row.id = Some(id);
         row.found_by = Some(self.sets[set].number);
-        if matches!(row.edit, RowEdit::RemoveMatch(_)) {
-            row.edit = RowEdit::Remove;
-        }
-        let claim = Claim {
-            row: at,
-            set: Some(set),
+        let set = Some(set);
+        self.claims.insert(id, Claim { row: at, set });
+        Ok(())
+    }
+
+    /// Returns the ISSNs of a row and of its record, if they contradict each other.
+    fn contradiction(&self, at: usize, id: Id) -> Result<Option<(String, String)>, StoreError> {
+        let statement = self.rows[at].edit.statement();
+        let own = statement.map(|statement| valid_issns::<F>(&statement.values()));
+        let Some(own) = own.filter(|own| !own.is_empty()) else {
+            return Ok(None);
         };
-        self.claims.insert(id, claim);
-        Ok(())
-    }
-
-    /// Refuses a row whose ISSN contradicts that of its record, or leaves it out.
-    fn refuse_contradiction(
-        &mut self,
-        at: usize,
-        id: Id,
-        set: usize,
-        (own, other): (String, String),
-    ) -> Result<(), StoreError> {
-        if self.list.leaves_out_new {
-            self.report.counts.left_out += 1;
-            self.report.counts.contradicting += 1;
-            self.dropped.insert(at);
-            return Ok(());
-        }
-        let message = message!(
-            "is missing, and {} match {}, but its ISSN is {other} and the row has {own}; write {id} as the id if \
-             the row means it, or a new id",
-            self.sets[set].names(&|_| true),
-            self.described(id)?
-        );
-        self.refuse(at, Some("id"), message);
-        Ok(())
-    }
-
-    /// Describes a record by its id and name.
-    fn described(&self, id: Id) -> Result<String, StoreError> {
         let record = self.state.find_stored::<F>(id)?;
-        let name = record.map(|record| shortened(record.fields().name()));
-        Ok(format!(
-            "{} {id} `{}`",
-            one::<F>(),
-            name.unwrap_or_default()
-        ))
+        Ok(record
+            .and_then(|record| contradiction(&own, &valid_issns::<F>(&record.fields().values()))))
     }
 
-    /// Refuses a row that agrees in part with a record.
-    fn refuse_partial(&mut self, at: usize) -> Result<(), StoreError> {
-        if let Some(message) = self.partial_agreement(at)? {
-            self.refuse(at, Some("id"), message);
-        }
-        Ok(())
+    /// Describes a stored record by its id and name.
+    fn described(&self, id: Id) -> Result<Option<String>, StoreError> {
+        let record = self.state.find_stored::<F>(id)?;
+        Ok(record.map(|record| {
+            let name = shortened(record.fields().name());
+            format!("{} {id} `{name}`", one::<F>())
+        }))
     }
 
-    /// Returns the fault of a row that agrees with a record in some fields of the last set, if there is one.
+    /// Refuses a row that agrees in some fields of the last set with a record or a new row. Returns whether it does.
+    fn refuse_partial(&mut self, at: usize) -> Result<bool, StoreError> {
+        let Some(message) = self.partial_agreement(at)? else {
+            return Ok(false);
+        };
+        self.refuse(at, Some("id"), message);
+        Ok(true)
+    }
+
     fn partial_agreement(&self, at: usize) -> Result<Option<Message>, StoreError> {
-        let Some((set, choices)) = self.sets.last().zip(self.choices[at].last()) else {
+        let own = &self.choices[at];
+        let last = own.len() - 1;
+        let mut partial = self.sets[last].find_partial(&own[last]);
+        let may_be_meant = |id: &Id| match self.claims.get(id) {
+            None => true,
+            Some(Claim { row, set }) => {
+                set.is_none() && !are_distinct(own, &self.choices[*row], last)
+            }
+        };
+        let Some((values, id, others)) = partial.find(|(_, id, _)| may_be_meant(id)) else {
             return Ok(None);
         };
-        let mut partial = set.find_partial(choices);
-        let Some((values, id, others)) = partial.find(|(_, id, _)| self.is_free(*id)) else {
-            return Ok(None);
-        };
-        let claim = self.claims.get(&id);
-        let position = claim.map(|claim| &self.rows[claim.row].position);
-        let is_stored = self.state.find_stored::<F>(id)?.is_some();
-        Ok(Some(match position.filter(|_| !is_stored) {
-            Some(position) => may_mean_row(set, values, others, position),
-            None => message!(
-                "is missing, and the row may mean {}: {}; write {id} as the id if it does, or a new id, or fill in what is missing",
-                self.described(id)?,
-                gaps(set, values, others)
+        let gaps = gaps(&self.sets[last], values, others);
+        Ok(Some(match (self.described(id)?, self.claims.get(&id)) {
+            (None, Some(claim)) => message!(
+                "is missing, and the row may mean the same as {}: {gaps}; write ids in both rows, or fill in what is missing",
+                self.rows[claim.row].position
+            ),
+            (described, _) => message!(
+                "is missing, and the row may mean {}: {gaps}; write {id} as the id if it does, or a new id, or fill in what is missing",
+                described.unwrap_or_default()
             ),
         }))
     }
@@ -340,31 +320,39 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
             );
             let warnings = &mut self.report.lint.findings;
             warnings.push(&row.position, None, None, message);
-            self.dropped.insert(at);
+            self.closed.insert(at);
         }
         is_repeated
     }
 
     /// Refuses a row that means the same record as another row, and differs from it.
     fn refuse_same(&mut self, at: usize, other: usize, set: usize) {
-        if self.refused.contains(&at) {
+        if self.closed.contains(&at) {
             return;
         }
         let set = &self.sets[set];
-        let position = &self.rows[other].position;
+        let row = &self.rows[at];
+        let other = &self.rows[other];
+        let position = &other.position;
         let one = one::<F>();
-        let shared = shown_values(&self.rows[at], set);
-        let matched: Vec<usize> = set
-            .fields
+        let shared = shown_values(row, set);
+        let matched = set.columns();
+        // A row that removes a record by its id has no values.
+        let statements = row.edit.statement().zip(other.edit.statement());
+        let differing = statements.map(|(one, two)| differences(one.fields(), two.fields()));
+        let differing = differing.into_iter().flatten();
+        let differing = differing.filter(|(at, ..)| !matched.contains(at));
+        let mut differing: Vec<_> = differing.collect();
+        // Those that one row lacks are last.
+        differing.sort_by_key(|(_, one, other)| one.is_null() || other.is_null());
+        let names = differing
             .iter()
-            .flat_map(|(_, columns)| columns.clone())
-            .collect();
-        let differing = differing_columns(&self.rows[at], &self.rows[other], &matched);
-        let message = match differing.first() {
+            .map(|(at, ..)| format!("`{}`", F::table().fields[*at].column));
+        let message = match names.clone().next() {
             Some(first) => message!(
                 "means the same {one} as the row at {position}: both have {shared}, but their {} differ; keep one of them, \
                  correct one, or match by {first} too",
-                first_of(&differing, differing.len(), 3)
+                first_of(names, differing.len(), 3)
             ),
             None => message!(
                 "means the same {one} as the row at {position}: both have {shared}, but are not equal; keep one of them, or \
@@ -375,11 +363,7 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
     }
 
     /// Gives new ids to the rows that match no record, or leaves them out.
-    fn number_newcomers(&mut self) {
-        let mut newcomers = Newcomers {
-            sets: MatchSet::all::<F>(&self.list.matching),
-            rows: HashMap::new(),
-        };
+    fn number_newcomers(&mut self) -> Result<(), StoreError> {
         let unmatched = self.rows_with_bad_match_fields();
         for at in self.open_rows() {
             let row = &self.rows[at];
@@ -387,35 +371,24 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
             if row.is_bad && (!self.list.leaves_out_new || unmatched.contains(&row.position)) {
                 continue;
             }
-            let is_removal = matches!(row.edit, RowEdit::RemoveMatch(_));
-            match () {
-                () if is_removal && !self.list.is_list => {
-                    let message =
-                        "is missing; a row that removes a record needs its id, or --match";
-                    self.refuse(at, Some("id"), message.into());
-                }
-                () if is_removal => {
-                    self.report.count_absent();
-                    self.dropped.insert(at);
-                }
-                () if self.list.leaves_out_new => {
-                    self.report.leave_out_unknown(row);
-                    self.dropped.insert(at);
-                }
-                () if row.may_be_note => self.refuse(at, None, MAY_BE_NOTE.into()),
-                () => self.number(at, &mut newcomers),
+            if matches!(row.edit, RowEdit::RemoveMatch(_)) && !self.list.is_list {
+                let message = "is missing; a row that removes a record needs its id, or --match";
+                self.refuse(at, Some("id"), message);
+            } else if self.report.is_new(row, self.list) {
+                self.number(at)?;
+            } else {
+                self.closed.insert(at);
             }
         }
+        Ok(())
     }
 
     /// Returns the rows with a fault in a field of a match set. Whether they have a record is unknown.
     fn rows_with_bad_match_fields(&self) -> HashSet<FilePosition> {
-        let sets = self.sets.iter().flat_map(|set| &set.fields);
-        let columns: Vec<usize> = sets.flat_map(|(_, columns)| columns.clone()).collect();
+        let columns: Vec<usize> = self.sets.iter().flat_map(MatchSet::columns).collect();
         let is_matched = |name: &str| {
-            columns
-                .iter()
-                .any(|at| F::table().fields[*at].column == name)
+            let at = F::table().index_of(name);
+            at.is_some_and(|at| columns.contains(&at))
         };
         let faults = self.report.bad.kept().iter();
         let matched = faults.filter(|found| found.field.as_deref().is_none_or(is_matched));
@@ -423,90 +396,43 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
     }
 
     /// Gives the next free id to a row, unless it means the same record as another new row.
-    fn number(&mut self, at: usize, newcomers: &mut Newcomers<'_>) {
+    fn number(&mut self, at: usize) -> Result<(), StoreError> {
         let statement = self.rows[at].edit.statement();
         let has_name = statement.is_some_and(|values| !values.fields().name().is_empty());
         // A row without a name is bad, whatever it means, so no other row is compared with it.
-        let choices = self.choices.get(at).filter(|_| has_name);
-        let choices = choices.cloned().unwrap_or_default();
-        for set in 0..choices.len() {
-            if let Some(other) = newcomers.find_same(&choices, set, &self.choices) {
-                if self.drop_if_repeated(at, other) {
-                    return;
+        let is_compared = has_name && self.list.is_list;
+        let sets = 0..if is_compared { self.sets.len() } else { 0 };
+        for set in sets.clone() {
+            let equal = self.find_equal(at, set);
+            let claims = equal.iter().filter_map(|id| self.claims.get(id));
+            let mut rows = claims.map(|claim| claim.row);
+            let is_same = |row: &usize| !are_distinct(&self.choices[at], &self.choices[*row], set);
+            if let Some(other) = rows.find(is_same) {
+                if !self.drop_if_repeated(at, other) {
+                    self.refuse_same(other, at, set);
+                    self.refuse_same(at, other, set);
                 }
-                self.refuse_same(other, at, set);
-                self.refuse_same(at, other, set);
-                return;
+                return Ok(());
             }
         }
-        if let Some((set, values, others, other)) = newcomers.find_partial(&choices, &self.choices)
-        {
-            let message = may_mean_row(set, values, others, &self.rows[other].position);
-            self.refuse(at, Some("id"), message);
-            return;
+        if is_compared && self.refuse_partial(at)? {
+            return Ok(());
         }
-        let id = match Id::try_from(self.largest + 1) {
-            Ok(id) => id,
-            Err(error) => {
-                self.refuse(at, Some("id"), message!("no id is free: {error}"));
-                return;
-            }
+        let position = &self.rows[at].position;
+        let Some(id) = self.ids.assign(position, None, self.report) else {
+            return Ok(());
         };
-        self.largest = id.get();
-        newcomers.add(id, at, choices);
-        let row = &mut self.rows[at];
-        row.id = Some(id);
-        let assigned = Finding::assigned(&row.position, F::STEM, id, None);
-        self.report.assigned.push(assigned);
         if !self.list.is_list {
             let message = "has no id, so it is a new record; it was not compared with the others, as --match does";
             let warnings = &mut self.report.lint.findings;
-            warnings.push(&row.position, Some("id"), None, message);
+            warnings.push(position, Some("id"), None, message);
         }
-    }
-}
-
-/// The rows that match no record.
-struct Newcomers<'a> {
-    sets: Vec<MatchSet<'a>>,
-    /// The indexes of the rows with these new ids.
-    rows: HashMap<Id, usize>,
-}
-
-impl<'s> Newcomers<'s> {
-    fn add(&mut self, id: Id, row: usize, choices: Vec<Choices>) {
-        for (set, choices) in self.sets.iter_mut().zip(choices) {
-            set.add(id, choices);
+        for set in sets {
+            self.sets[set].add(id, self.choices[at][set].clone());
         }
-        self.rows.insert(id, row);
-    }
-
-    /// Returns the row that is equal in a set, unless an earlier set distinguishes the two.
-    fn find_same(&self, choices: &[Choices], set: usize, all: &[Vec<Choices>]) -> Option<usize> {
-        let mut equal = self.sets[set].find_equal(&choices[set]);
-        if equal.is_empty() && set + 1 == self.sets.len() {
-            equal = self.sets[set].find_same_gaps(&choices[set]);
-        }
-        let rows = equal.iter().filter_map(|id| self.rows.get(id));
-        let mut rows = rows.filter(|row| !are_distinct(choices, &all[**row], set));
-        rows.next().copied()
-    }
-
-    /// Returns the row that agrees in part with the values of a row in the last set, with the values of both.
-    fn find_partial<'r>(
-        &'r self,
-        choices: &'r [Choices],
-        all: &[Vec<Choices>],
-    ) -> Option<(&'r MatchSet<'s>, &'r [String], &'r [String], usize)> {
-        let set = self.sets.last()?;
-        let values = choices.last()?;
-        let partial = set.find_partial(values);
-        let mut partial = partial.filter_map(|(values, id, others)| {
-            let row = *self.rows.get(&id)?;
-            let is_distinct = are_distinct(choices, &all[row], choices.len() - 1);
-            (!is_distinct).then_some((set, values, others, row))
-        });
-        partial.next()
+        self.claims.insert(id, Claim { row: at, set: None });
+        self.rows[at].id = Some(id);
+        Ok(())
     }
 }
 
@@ -533,18 +459,6 @@ fn gaps(set: &MatchSet<'_>, values: &[String], others: &[String]) -> String {
     format!(
         "{agreeing} agrees, but {}",
         lacking.collect::<Vec<_>>().join(", and ")
-    )
-}
-
-fn may_mean_row(
-    set: &MatchSet<'_>,
-    values: &[String],
-    others: &[String],
-    position: &FilePosition,
-) -> Message {
-    message!(
-        "is missing, and the row may mean the same as {position}: {}; write ids in both rows, or fill in what is missing",
-        gaps(set, values, others)
     )
 }
 
@@ -579,38 +493,12 @@ fn visible(text: &str) -> String {
 
 /// Returns true if two rows set the same values, apart from their spelling.
 fn repeats<F: RecordFields>(row: &ImportRow<F>, other: &ImportRow<F>) -> bool {
-    let (RowEdit::Set(one), RowEdit::Set(other)) = (&row.edit, &other.edit) else {
+    let (RowEdit::Set(one), RowEdit::Set(two)) = (&row.edit, &other.edit) else {
         return false;
     };
-    let values = one.values().into_iter().zip(other.values());
-    let mut fields = F::table().fields.iter().zip(values);
-    one.has_links_of(other)
-        && fields.all(|(field, (one, other))| {
-            one.to_csv(&()) == other.to_csv(&()) || mean_the_same(field, one, other)
-        })
-}
-
-/// Returns the quoted names of other columns in which two rows have different values. Those that one row lacks are last.
-fn differing_columns<F: RecordFields + ListedFields>(
-    row: &ImportRow<F>,
-    other: &ImportRow<F>,
-    matched: &[usize],
-) -> Vec<String> {
-    let (Some(one), Some(other)) = (row.edit.statement(), other.edit.statement()) else {
-        return Vec::new();
-    };
-    let ones = one.values();
-    let others = other.values();
-    let fields = F::table().fields.iter().enumerate();
-    let differs = |(at, _): &(usize, _)| {
-        !matched.contains(at) && ones[*at].to_csv(&()) != others[*at].to_csv(&())
-    };
-    let mut differing: Vec<_> = fields.filter(differs).collect();
-    differing.sort_by_key(|(at, _)| ones[*at].is_null() || others[*at].is_null());
-    differing
-        .into_iter()
-        .map(|(_, field)| format!("`{}`", field.column))
-        .collect()
+    let mut differing = differences(one.fields(), two.fields());
+    one.has_links_of(two)
+        && differing.all(|(at, one, two)| mean_the_same(&F::table().fields[at], one, two))
 }
 
 /// Returns the valid ISSN of each edition of a journal.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::slice;
 
 use url::Url;
 
@@ -9,6 +10,7 @@ use crate::import::lint::valid_issn;
 use crate::import::read::options::{ISSN_COLUMNS, columns_of};
 use crate::model::field::Field;
 use crate::model::fold::match_form;
+use crate::model::message::Joined;
 use crate::model::value::text::ITEM_SEPARATOR;
 use crate::model::value::{FieldValue, ValueKind};
 use crate::model::{Id, RecordFields};
@@ -18,6 +20,7 @@ use crate::model::{Id, RecordFields};
 pub(super) type Choices = Vec<Vec<String>>;
 
 /// A set of fields that identifies records, and an index of the records that share a value with a row.
+#[derive(Default)]
 pub(super) struct MatchSet<'a> {
     /// The index of the set in the options.
     pub number: usize,
@@ -38,6 +41,12 @@ pub(super) fn is_complete(values: &[String]) -> bool {
     values.iter().all(|value| !value.is_empty())
 }
 
+/// Returns the values that are not missing, with the indexes of their fields.
+fn filled(values: &[String]) -> impl Iterator<Item = (usize, &String)> {
+    let values = values.iter().enumerate();
+    values.filter(|(_, value)| !value.is_empty())
+}
+
 /// Returns true if there is a value in a field.
 pub(super) fn is_begun(choices: &Choices) -> bool {
     choices[0].iter().any(|value| !value.is_empty())
@@ -53,24 +62,23 @@ impl MatchSet<'_> {
             MatchSet {
                 number,
                 fields: fields.filter(|(_, columns)| !columns.is_empty()).collect(),
-                wanted: HashSet::new(),
-                records: Vec::new(),
-                by_values: HashMap::new(),
-                by_value: HashMap::new(),
+                ..MatchSet::default()
             }
         });
         sets.filter(|set| !set.fields.is_empty()).collect()
     }
 
+    /// Returns the indexes of all columns of the set.
+    pub fn columns(&self) -> Vec<usize> {
+        let fields = self.fields.iter();
+        fields.flat_map(|(_, columns)| columns.clone()).collect()
+    }
+
     /// Returns the quoted names of the fields whose index is named.
     pub fn names(&self, is_named: &dyn Fn(usize) -> bool) -> String {
-        let names = self
-            .fields
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| is_named(*at))
-            .map(|(_, (name, _))| *name);
-        format!("`{}`", names.collect::<Vec<_>>().join("`, `"))
+        let fields = self.fields.iter().enumerate();
+        let named = fields.filter(|(at, _)| is_named(*at));
+        format!("`{}`", named.map(|(_, (name, _))| name).joined("`, `"))
     }
 
     /// Returns true if a field of the set is an ISSN.
@@ -88,27 +96,26 @@ impl MatchSet<'_> {
             if values.len() > 1 {
                 values.remove("");
             }
-            let with_each = |chosen: &Vec<String>| {
-                let chosen = chosen.clone();
-                let extended = move |value| [&chosen[..], std::slice::from_ref(value)].concat();
-                values.iter().map(extended).collect::<Vec<_>>()
-            };
-            choices = choices.iter().flat_map(with_each).collect();
+            let values = &values;
+            let extended = choices.iter().flat_map(|chosen: &Vec<String>| {
+                let with = |value: &String| [&chosen[..], slice::from_ref(value)].concat();
+                values.iter().map(with)
+            });
+            choices = extended.collect();
         }
         choices
     }
 
     /// Notes the values of a row.
     pub fn want(&mut self, choices: &Choices) {
-        let values = choices.iter().flat_map(|values| values.iter().enumerate());
-        let filled = values.filter(|(_, value)| !value.is_empty());
+        let values = choices.iter().flat_map(|values| filled(values));
         self.wanted
-            .extend(filled.map(|(field, value)| (field, value.clone())));
+            .extend(values.map(|(field, value)| (field, value.clone())));
     }
 
     /// Returns true if a row has one of these values in the same field.
     pub fn is_wanted(&self, choices: &Choices) -> bool {
-        let mut values = choices.iter().flat_map(|values| values.iter().enumerate());
+        let mut values = choices.iter().flat_map(|values| filled(values));
         values.any(|(field, value)| self.wanted.contains(&(field, value.clone())))
     }
 
@@ -116,8 +123,7 @@ impl MatchSet<'_> {
     pub fn add(&mut self, id: Id, choices: Choices) {
         for values in choices {
             let is_complete = is_complete(&values);
-            let filled = values.iter().enumerate();
-            for (field, value) in filled.filter(|(_, value)| !value.is_empty()) {
+            for (field, value) in filled(&values) {
                 let key = (is_complete, field, value.clone());
                 let sharing = self.by_value.entry(key).or_default();
                 sharing.push(self.records.len());
@@ -156,17 +162,14 @@ impl MatchSet<'_> {
         choices: &'r Choices,
     ) -> impl Iterator<Item = (&'r [String], Id, &'r [String])> {
         choices.iter().flat_map(|values| {
-            let kinds = if is_complete(values) {
-                &[false][..]
-            } else {
-                &[false, true]
-            };
-            let keys = values.iter().enumerate();
-            let keys =
-                keys.flat_map(|(at, value)| kinds.iter().map(move |kind| (*kind, at, value)));
-            let sharing =
-                keys.filter_map(|(kind, at, value)| self.by_value.get(&(kind, at, value.clone())));
-            let sharing = sharing.flatten().map(|at| &self.records[*at]);
+            // A complete record equals a complete row, or differs from it.
+            let kinds = if is_complete(values) { 0..=0 } else { 0..=1 };
+            let keys = filled(values).flat_map(move |(field, value)| {
+                let kinds = kinds.clone();
+                kinds.map(move |kind| (kind == 1, field, value.clone()))
+            });
+            let sharing = keys.filter_map(|key| self.by_value.get(&key)).flatten();
+            let sharing = sharing.map(|at| &self.records[*at]);
             let agreeing = sharing.filter(|(_, other)| agree(values, other));
             agreeing.map(|(id, other)| (values.as_slice(), *id, other.as_slice()))
         })
@@ -181,9 +184,10 @@ fn agree(values: &[String], others: &[String]) -> bool {
 
 /// Returns the indexes of the columns that the dataset has.
 pub(super) fn column_indexes<F: RecordFields>(names: &[&str]) -> Vec<usize> {
-    let fields = &F::table().fields;
-    let index = |name: &&str| fields.iter().position(|field| field.column == *name);
-    names.iter().filter_map(index).collect()
+    let columns = names.iter();
+    columns
+        .filter_map(|name| F::table().index_of(name))
+        .collect()
 }
 
 /// Returns the form by which values are compared. The spelling of an ISSN does not count, nor the order of a list. Only

@@ -31,12 +31,13 @@ use self::identify::identify;
 use self::listed::ListedFields;
 pub use self::records::MergeOptions;
 use self::records::{MergedRecords, RecordMerger, too_many_removals};
-use self::references::{FoundLink, Resolved, Resolver};
+use self::references::{FoundLink, Resolved};
 pub use self::report::ListCounts;
 use self::report::Report;
 use super::lint::{Respelling, fix_text};
 use super::rows::{FilledFields, ImportRow, ImportRows, RowEdit};
 use crate::import::findings::{FilePosition, Finding, Findings};
+use crate::import::read::statement::RecordLink;
 use crate::model::field::RowMember;
 use crate::model::message::{first_of, message};
 use crate::model::reference::ReferenceFields;
@@ -97,10 +98,10 @@ pub fn merge(
     loop {
         match merge_rows(rows.clone(), state, options) {
             Err(Refusal::BadRows(found)) => {
-                let known = bad.rows().count();
+                let known = bad.rows().rows.len();
                 bad.append(*found);
                 let is_allowed = bad.rows().are_allowed(most);
-                if !is_allowed || bad.rows().count() == known {
+                if !is_allowed || bad.rows().rows.len() == known {
                     bad.sort();
                     return Err(Refusal::BadRows(Box::new(bad)));
                 }
@@ -123,10 +124,9 @@ fn merge_rows(
 ) -> Result<Merged, Refusal> {
     let list = rows.list;
     let mut report = Report::new(rows.bad, rows.warnings, list.is_list, options.lints_all);
-    let mut fixes = Findings::default();
     if options.fix {
-        fix_texts(&mut rows.conferences, &mut fixes);
-        fix_texts(&mut rows.journals, &mut fixes);
+        fix_texts(&mut rows.conferences, &mut report.fixes);
+        fix_texts(&mut rows.journals, &mut report.fixes);
     }
     let organizations = drop_equal_rows(rows.organizations, &mut report);
     let tags = drop_equal_rows(rows.tags, &mut report);
@@ -137,19 +137,16 @@ fn merge_rows(
     let stored = state.references()?;
 
     let mut links = Links::default();
-    links.collect(&conferences);
-    links.collect(&journals);
-    let resolver = Resolver {
-        list: &list,
-        creates: rows.create_links,
-    };
-    let organizations = resolver.resolve(
+    links.collect(&conferences, rows.create_links);
+    links.collect(&journals, rows.create_links);
+    let organizations = Resolved::new(
+        &list,
         organizations,
         &links.organizations,
         &stored.organizations,
         &mut report,
     );
-    let tags = resolver.resolve(tags, &links.tags, &stored.tags, &mut report);
+    let tags = Resolved::new(&list, tags, &links.tags, &stored.tags, &mut report);
     let merger = RecordMerger {
         state,
         organizations: &organizations,
@@ -166,12 +163,9 @@ fn merge_rows(
         journals,
     };
     after.check(state, options, &mut report)?;
-    after
-        .finish(state, options, report, fixes)
-        .map(|merged| Merged {
-            notes: rows.notes,
-            ..merged
-        })
+    let merged = after.finish(state, options, report)?;
+    let notes = rows.notes;
+    Ok(Merged { notes, ..merged })
 }
 
 /// All rows of the batch, merged.
@@ -198,7 +192,10 @@ impl After<'_> {
             bad.sort();
             return Err(Refusal::BadRows(Box::new(bad)));
         }
-        let removals = [self.conferences.removals, self.journals.removals];
+        let removals = [
+            self.conferences.removals(state),
+            self.journals.removals(state),
+        ];
         match too_many_removals(&removals, options.allow_removals) {
             Some(message) => Err(Refusal::TooManyRemovals(message)),
             None => Ok(()),
@@ -211,13 +208,19 @@ impl After<'_> {
         state: &Snapshot,
         options: &MergeOptions,
         report: Report,
-        mut fixes: Findings,
     ) -> Result<Merged, Refusal> {
-        let mut lint = report.lint;
+        let Report {
+            mut lint,
+            mut fixes,
+            assigned,
+            counts,
+            filled,
+            ..
+        } = report;
         self.organizations.compare_untouched(&mut lint);
         self.tags.compare_untouched(&mut lint);
-        lint.compare_with_stored::<ConferenceFields>(state, &|id| self.conferences.contains(id))?;
-        lint.compare_with_stored::<JournalFields>(state, &|id| self.journals.contains(id))?;
+        self.conferences.compare_with_stored(state, &mut lint)?;
+        self.journals.compare_with_stored(state, &mut lint)?;
         let (warnings, respellings) = lint.finish(&state.list_licenses(), options.fix);
         fix_words(&mut self.conferences, respellings, &mut fixes);
         fixes.sort();
@@ -231,11 +234,11 @@ impl After<'_> {
             batch,
             warnings,
             notes: Vec::new(),
-            assigned: report.assigned,
+            assigned,
             bad: Findings::default(),
             fixes,
-            counts: report.counts,
-            filled: report.filled,
+            counts,
+            filled,
         })
     }
 
@@ -309,14 +312,9 @@ fn fix_words(
                 continue;
             };
             let mut fields = record.fields().clone();
-            for (one, value) in ConferenceFields::table()
-                .fields
-                .iter()
-                .zip(fields.values_mut())
-            {
-                value.replace_texts(&mut |text| {
-                    (one.name == field && text == word).then(|| right.clone())
-                });
+            if let Some(at) = ConferenceFields::table().index_of(field) {
+                let replacement = &mut |text: &str| (text == word).then(|| right.clone());
+                fields.values_mut()[at].replace_texts(replacement);
             }
             if let Ok(record) = Curated::new(id, fields) {
                 fixes.add(Finding::fixed(position, field, &word, right.clone()));
@@ -381,16 +379,21 @@ struct Links<'a> {
 }
 
 impl<'a> Links<'a> {
-    /// Adds the links of rows.
-    fn collect<F>(&mut self, rows: &'a [ImportRow<F>]) {
+    /// Adds the links of rows that may create or change what they link to.
+    fn collect<F>(&mut self, rows: &'a [ImportRow<F>], creates: bool) {
+        fn is_kept<F>(link: &RecordLink<F>, creates: bool) -> bool {
+            creates || matches!(link, RecordLink::Object(_))
+        }
         for row in rows {
             let RowEdit::Set(statement) = &row.edit else {
                 continue;
             };
             let organizations = statement.organizations.iter();
+            let organizations = organizations.filter(|link| is_kept(link, creates));
             self.organizations
                 .extend(organizations.map(|link| (&row.position, link)));
             let tags = statement.tags.iter();
+            let tags = tags.filter(|link| is_kept(link, creates));
             self.tags.extend(tags.map(|link| (&row.position, link)));
         }
     }

@@ -1,13 +1,13 @@
 //! Merging of records with their stored values.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
-use super::listed::{Effect, ListedFields, ListedRow};
+use super::listed::{ListedFields, ListedRow, merge_row};
 use super::references::Resolved;
-use super::report::{Report, report_double};
+use super::report::Report;
 use crate::import::findings::FilePosition;
-use crate::import::lint::{Lintable, RowLocation};
-use crate::import::read::statement::Statement;
+use crate::import::lint::{Lint, Lintable, RowLocation};
+use crate::import::read::statement::{CellContent, Statement};
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::{ImportRow, ListOptions, RowEdit};
 use crate::model::{
@@ -21,13 +21,31 @@ pub(super) struct MergedRecords<F> {
     pub rows: BTreeMap<Id, Option<Curated<F>>>,
     /// The positions of all records in the files, including bad ones.
     pub positions: HashMap<Id, FilePosition>,
-    pub removals: Removals,
 }
 
 impl<F: RecordFields + Lintable> MergedRecords<F> {
-    /// Returns true if the import sets or removes the record.
-    pub fn contains(&self, id: Id) -> bool {
-        self.positions.contains_key(&id) || self.rows.contains_key(&id)
+    /// Lint compares the stored records with those of the import.
+    pub fn compare_with_stored(&self, state: &Snapshot, lint: &mut Lint) -> Result<(), StoreError> {
+        // The import sets or removes these records.
+        let contains = |id| self.positions.contains_key(&id) || self.rows.contains_key(&id);
+        lint.compare_with_stored(state, &contains, &|id| self.find(id))
+    }
+
+    /// Returns a valid record, and its location.
+    pub fn find(&self, id: Id) -> Option<(RowLocation, F)> {
+        let location = RowLocation::File(self.positions.get(&id)?.clone(), None);
+        let record = self.rows.get(&id)?.as_ref()?;
+        Some((location, record.fields().clone()))
+    }
+
+    /// Returns the number of records that the import removes.
+    pub fn removals(&self, state: &Snapshot) -> Removals {
+        let removed = self.rows.values().filter(|row| row.is_none());
+        Removals {
+            dataset: F::DATASET,
+            removed: removed.count() as u64,
+            stored: state.totals().records[F::DATASET],
+        }
     }
 
     /// Returns true if the record, which links to `id` in the database, does so after the import.
@@ -59,20 +77,18 @@ impl RecordMerger<'_> {
     ) -> Result<MergedRecords<F>, StoreError> {
         // If the files contain no row of a dataset, it is not replaced.
         let replaces = self.options.replace && !rows.is_empty();
-        let mut merged = BTreeMap::new();
-        let mut positions: HashMap<Id, FilePosition> = HashMap::with_capacity(rows.len());
-        let mut doubled: HashSet<Id> = HashSet::new();
+        let mut merged = MergedRecords {
+            rows: BTreeMap::new(),
+            positions: HashMap::with_capacity(rows.len()),
+        };
         for row in rows {
             // Rows without a record are already reported.
             let Some(id) = row.id else { continue };
-            if let Some(first) = positions.get(&id) {
-                if doubled.insert(id) {
-                    report_double(&mut report.bad, first, id, &row.position);
-                }
-                report_double(&mut report.bad, &row.position, id, first);
+            if let Some(first) = merged.positions.get(&id) {
+                report.refuse_double([first, &row.position], id);
                 continue;
             }
-            positions.insert(id, row.position.clone());
+            merged.positions.insert(id, row.position.clone());
             let stored = self.state.find_stored::<F>(id)?.map(Curated::into_fields);
             match &row.edit {
                 RowEdit::Set(_) if stored.is_none() && self.list.leaves_out_new => {
@@ -81,122 +97,72 @@ impl RecordMerger<'_> {
                 RowEdit::Set(statement) => {
                     let is_unknown = stored.is_none() && self.list.is_list;
                     report.counts.unknown += u64::from(is_unknown);
-                    let record = self.merge_row(&row, statement, stored, report);
-                    merged.extend(record.map(|record| (id, Some(record))));
+                    let Some(record) = self.merge_row(&row, statement, stored.as_ref(), report)
+                    else {
+                        continue;
+                    };
+                    let mut before = stored;
+                    if let Some(before) = before.as_mut().filter(|_| self.options.fix) {
+                        // All values of the row are checked and corrected.
+                        statement.clear_in(before);
+                    }
+                    let location = RowLocation::File(row.position.clone(), None);
+                    let find = |id| merged.find(id);
+                    let lint = &mut report.lint;
+                    lint.check(&location, before.as_ref(), &record, &find);
+                    merged.rows.insert(id, Some(record));
                 }
-                _ if stored.is_some() => drop(merged.insert(id, None)),
+                _ if stored.is_some() => drop(merged.rows.insert(id, None)),
                 _ if self.list.is_list => report.count_absent(),
                 _ => {}
             }
         }
         if replaces {
             let stored_ids = self.state.record_ids(F::DATASET)?;
-            let missing = stored_ids.iter().filter(|id| !positions.contains_key(id));
-            merged.extend(missing.map(|id| (*id, None)));
+            let missing = stored_ids
+                .iter()
+                .filter(|id| !merged.positions.contains_key(id));
+            merged.rows.extend(missing.map(|id| (*id, None)));
         }
-        let removed = merged.values().map(|row| u64::from(row.is_none())).sum();
-        let removals = Removals {
-            dataset: F::DATASET,
-            removed,
-            stored: self.state.totals().records[F::DATASET],
-        };
-        Ok(MergedRecords {
-            rows: merged,
-            positions,
-            removals,
-        })
+        Ok(merged)
     }
 
     /// Merges a row with its stored values, and checks it. A bad row is reported.
-    fn merge_row<F: RecordFields + Lintable + ListedFields>(
+    fn merge_row<F: RecordFields + ListedFields>(
         &self,
         row: &ImportRow<F>,
         statement: &Statement<F>,
-        stored: Option<F>,
+        stored: Option<&F>,
         report: &mut Report,
     ) -> Option<Curated<F>> {
-        let Report {
-            bad, lint, counts, ..
-        } = report;
-        let mut faults = RowFaults::new(&row.position, bad);
-        let mut listed = stored
-            .as_ref()
-            .filter(|_| self.list.is_list)
-            .map(|_| ListedRow::new(statement, self.list, row.found_by));
-        let mut fields = match (&stored, &mut listed) {
-            (Some(stored), Some(listed)) => listed.merge_into(stored, counts),
-            _ => {
-                let mut fields = stored.clone().unwrap_or_default();
-                statement.apply_to(&mut fields);
-                if self.list.is_list {
-                    fields.settle_new(&|at| statement.is_constant(at));
+        let list = self.list.is_list.then_some(self.list);
+        let link = |fields: &mut F, listed: Option<&ListedRow<F>>, faults: &mut RowFaults<'_>| {
+            for kind in ReferenceKind::ALL {
+                let Some(at) = F::table().links(kind) else {
+                    continue;
+                };
+                let known = fields.links(kind);
+                match listed.map(|listed| listed.contents[at]) {
+                    None | Some(CellContent::Value) => {}
+                    Some(CellContent::Constant) if known.is_empty() => {}
+                    Some(_) => continue,
                 }
-                fields
-            }
-        };
-        self.set_links(statement, &listed, &mut fields, &mut faults);
-        // Rules about whole rows need complete rows. Otherwise one mistake would be reported twice.
-        if row.is_bad || faults.has_fault() {
-            return None;
-        }
-        let record = match Curated::new(row.id?, fields) {
-            Ok(record) => record,
-            Err(broken) => {
-                faults.push_faults(None, broken);
-                return None;
-            }
-        };
-        if let Some(stored) = &stored {
-            counts.count_removed(stored, record.fields());
-        }
-        if let Some(listed) = &mut listed {
-            listed.report_warnings(&row.position, &mut lint.findings);
-        }
-        let is_unchanged = stored.as_ref() == Some(record.fields());
-        counts.respelled +=
-            u64::from(is_unchanged && listed.is_some_and(|listed| listed.is_respelled));
-        let mut before = stored;
-        if let Some(before) = before.as_mut().filter(|_| self.options.fix) {
-            // All values of the row are checked and corrected.
-            statement.clear_in(before);
-        }
-        let location = RowLocation::File(row.position.clone());
-        lint.check(&location, None, before.as_ref(), &record);
-        Some(record)
-    }
-
-    /// Resolves the links of a row. Those of a list of others are added to the stored ones.
-    fn set_links<F: RecordFields + ListedFields>(
-        &self,
-        statement: &Statement<F>,
-        listed: &Option<ListedRow<F>>,
-        fields: &mut F,
-        faults: &mut RowFaults<'_>,
-    ) {
-        for kind in ReferenceKind::ALL {
-            let Some(at) = F::table().links(kind) else {
-                continue;
-            };
-            let stored = match listed {
-                Some(listed) => match listed.effects[at] {
-                    Effect::Value if listed.replaces_links(at) => Vec::new(),
-                    Effect::Value => fields.links(kind).to_vec(),
-                    Effect::Constant if fields.links(kind).is_empty() => Vec::new(),
-                    _ => continue,
-                },
-                None => Vec::new(),
-            };
-            let mut ids = match kind {
-                ReferenceKind::Organization => self
-                    .organizations
-                    .find_ids(&statement.organizations, faults),
-                ReferenceKind::Tag => self.tags.find_ids(&statement.tags, faults),
-            };
-            if !ids.is_empty() {
-                ids.extend(stored);
+                let mut ids = match kind {
+                    ReferenceKind::Organization => self
+                        .organizations
+                        .find_ids(&statement.organizations, faults),
+                    ReferenceKind::Tag => self.tags.find_ids(&statement.tags, faults),
+                };
+                if ids.is_empty() {
+                    continue;
+                }
+                if !listed.is_some_and(|listed| listed.is_update) {
+                    ids.extend_from_slice(known);
+                }
                 fields.set_links(kind, ids);
             }
-        }
+        };
+        merge_row(row, stored, list, link, report)
     }
 }
 

@@ -1,16 +1,16 @@
 //! Organizations and tags after the import, and the resolution of links to them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
-use super::listed::{ListedFields, ListedRow};
-use super::report::{Report, report_double};
-use crate::import::findings::{FilePosition, Finding, Findings};
-use crate::import::lint::{Lint, Lintable, RowLocation};
-use crate::import::read::statement::{RecordLink, Statement};
+use super::listed::{ListedFields, ListedRow, differences, merge_row};
+use super::report::{FreeIds, Report};
+use crate::import::findings::{FilePosition, Findings};
+use crate::import::lint::{Lint, RowLocation};
+use crate::import::read::statement::{CellContent, RecordLink, Statement};
 use crate::import::row_faults::RowFaults;
-use crate::import::rows::{ImportRow, ListOptions, MAY_BE_NOTE, RowEdit};
+use crate::import::rows::{ImportRow, ListOptions, RowEdit};
 use crate::model::fold::{match_form, nearest};
-use crate::model::message::{Message, Remedy, message};
+use crate::model::message::{Joined, Message, Remedy, message};
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{Curated, Id, ReferenceKind};
 
@@ -24,11 +24,8 @@ pub(super) struct Resolved<'a, F> {
     imported: BTreeMap<Id, ImportedReference<F>>,
     /// The ids of the imported rows in the order of the files.
     order: Vec<Id>,
-    ids_by_label: HashMap<String, Id>,
-    /// For lists of others: the ids by labels without case, marks and blanks. `None` if there are several.
-    ids_by_form: HashMap<String, Option<Id>>,
-    /// The largest id so far, or 0.
-    largest: u64,
+    labels: Labels,
+    ids: FreeIds,
 }
 
 /// An organization or tag in the import.
@@ -43,68 +40,13 @@ enum ImportOutcome<F> {
     Valid(Curated<F>),
     Removed,
     /// A bad row. Links to its label are not reported, since its own faults are.
-    Bad {
-        label: String,
-    },
+    Bad(String),
 }
 
-/// How rows of organizations and tags are resolved.
-pub(super) struct Resolver<'a> {
-    pub list: &'a ListOptions,
-    /// Whether links to unknown labels create their rows.
-    pub creates: bool,
-}
-
-impl Resolver<'_> {
-    /// Merges rows and the full objects of links with the stored rows, and checks that labels are unique.
-    pub fn resolve<'a, F: ReferenceFields + ListedFields>(
-        &'a self,
-        rows: Vec<ImportRow<F>>,
-        links: &[FoundLink<'_, F>],
-        stored: &'a BTreeMap<Id, Referenced<F>>,
-        report: &mut Report,
-    ) -> Resolved<'a, F> {
-        let objects = links.iter().filter_map(|(position, link)| match link {
-            RecordLink::Object(object) => Some((*position, &**object)),
-            _ => None,
-        });
-        let ids = rows
-            .iter()
-            .filter_map(|row| row.id)
-            .chain(objects.clone().map(|(_, object)| object.id()));
-        let largest = ids.chain(stored.keys().copied()).max().map_or(0, Id::get);
-        let mut resolved = Resolved {
-            list: self.list,
-            stored,
-            imported: BTreeMap::new(),
-            order: Vec::with_capacity(rows.len()),
-            ids_by_label: HashMap::new(),
-            ids_by_form: HashMap::new(),
-            largest,
-        };
-        let (with_id, without): (Vec<_>, Vec<_>) =
-            rows.into_iter().partition(|row| row.id.is_some());
-        for row in with_id {
-            let is_known = row.id.is_some_and(|id| stored.contains_key(&id));
-            let is_removal = matches!(row.edit, RowEdit::Remove);
-            if self.list.leaves_out_new && !is_known && !is_removal {
-                report.leave_out_unknown(&row);
-            } else {
-                resolved.add_row(row, self.list.is_list, report);
-            }
-        }
-        resolved.identify(without, report);
-        objects.for_each(|(position, object)| resolved.add_object(position, object, report));
-        resolved.find_labels(&mut report.bad);
-        for (position, link) in links {
-            if let RecordLink::Label(label) = link
-                && self.creates
-            {
-                resolved.create(position, label, report);
-            }
-        }
-        resolved.check(report);
-        resolved
+impl<F: ReferenceFields> ImportedReference<F> {
+    fn location(&self) -> RowLocation {
+        let within = (self.field == F::STEM).then_some(self.field);
+        RowLocation::File(self.position.clone(), within)
     }
 }
 
@@ -125,31 +67,19 @@ impl Labels {
         }
     }
 
-    fn find(&self, label: &str) -> Option<Id> {
+    /// Returns the id of a label, for lists of others in any spelling.
+    fn find(&self, label: &str, is_listed: bool) -> Option<Id> {
         let exact = self.exact.get(label).copied();
-        exact.or_else(|| self.by_form.get(&match_form(label)).copied().flatten())
+        let similar = || self.by_form.get(&match_form(label)).copied().flatten();
+        exact.or_else(|| similar().filter(|_| is_listed))
     }
 }
 
-/// Returns the label that a row sets.
-fn label_of<F: ReferenceFields>(statement: &Statement<F>) -> String {
-    let mut fields = F::default();
+/// Returns the label of a row, with its stored values.
+fn label_of<F: ReferenceFields>(statement: &Statement<F>, stored: Option<&F>) -> String {
+    let mut fields = stored.cloned().unwrap_or_default();
     statement.apply_to(&mut fields);
     fields.label()
-}
-
-/// Reports a row that means the same as another one, and differs from it.
-fn report_same<F: ReferenceFields>(
-    bad: &mut Findings,
-    position: &FilePosition,
-    label: &str,
-    other: &FilePosition,
-) {
-    let message = message!(
-        "means the same {} as the row at {other}, and differs from it; keep one of them",
-        F::KIND
-    );
-    bad.push(position, None, Some(label), message);
 }
 
 /// Returns true if a label has letters, and no sign that usually separates several.
@@ -157,26 +87,82 @@ fn is_one_name(label: &str) -> bool {
     !label.contains([';', '|', '\n']) && label.chars().any(char::is_alphabetic)
 }
 
-impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
+impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
+    /// Merges rows and the full objects of links with the stored rows, creates the rows of unknown labels of links, and
+    /// checks that labels are unique.
+    pub fn new(
+        list: &'a ListOptions,
+        rows: Vec<ImportRow<F>>,
+        links: &[FoundLink<'_, F>],
+        stored: &'a BTreeMap<Id, Referenced<F>>,
+        report: &mut Report,
+    ) -> Resolved<'a, F> {
+        let objects = links.iter().filter_map(|(position, link)| match link {
+            RecordLink::Object(object) => Some((*position, &**object)),
+            _ => None,
+        });
+        let known = rows.iter().filter_map(|row| row.id);
+        let known = known.chain(objects.clone().map(|(_, object)| object.id()));
+        let ids = FreeIds {
+            kind: F::STEM,
+            largest: known.chain(stored.keys().copied()).max(),
+        };
+        let mut resolved = Resolved {
+            list,
+            stored,
+            imported: BTreeMap::new(),
+            order: Vec::with_capacity(rows.len()),
+            labels: Labels::default(),
+            ids,
+        };
+        let (with_id, without): (Vec<_>, Vec<_>) =
+            rows.into_iter().partition(|row| row.id.is_some());
+        for row in with_id {
+            let is_known = row.id.is_some_and(|id| stored.contains_key(&id));
+            let is_removal = matches!(row.edit, RowEdit::Remove);
+            if list.leaves_out_new && !is_known && !is_removal {
+                report.leave_out_unknown(&row);
+            } else {
+                resolved.add_row(row, list.is_list, report);
+            }
+        }
+        resolved.identify(without, report);
+        objects.for_each(|(position, object)| resolved.add_object(position, object, report));
+        let mut labels = resolved.find_labels(&mut report.bad);
+        for (id, imported) in resolved.in_order() {
+            if let ImportOutcome::Bad(label) = &imported.outcome {
+                labels.exact.entry(label.clone()).or_insert(id);
+            }
+        }
+        resolved.labels = labels;
+        for (position, link) in links {
+            if let RecordLink::Label(label) = link {
+                resolved.create(position, label, report);
+            }
+        }
+        resolved.check(report);
+        resolved
+    }
+
     /// Lint checks the imported rows.
     fn check(&self, report: &mut Report) {
+        let find = |id| self.find(id);
         for (id, imported) in self.in_order() {
             if let ImportOutcome::Valid(row) = &imported.outcome {
-                let before = self
-                    .stored
-                    .get(&id)
-                    .map(|referenced| referenced.row.fields());
-                let within = (imported.field == F::STEM).then_some(imported.field);
-                let location = RowLocation::File(imported.position.clone());
-                report.lint.check(&location, within, before, row);
+                let before = self.stored.get(&id).map(|stored| stored.row.fields());
+                let location = imported.location();
+                report.lint.check(&location, before, row, &find);
             }
         }
     }
 
-    /// Returns the id of a label, for lists of others in any spelling.
-    fn id_of_label(&self, label: &str) -> Option<Id> {
-        let exact = self.ids_by_label.get(label).copied();
-        exact.or_else(|| self.ids_by_form.get(&match_form(label)).copied().flatten())
+    /// Returns a valid row of the import, and its location.
+    fn find(&self, id: Id) -> Option<(RowLocation, F)> {
+        let imported = self.imported.get(&id)?;
+        let ImportOutcome::Valid(row) = &imported.outcome else {
+            return None;
+        };
+        Some((imported.location(), row.fields().clone()))
     }
 
     /// Compares stored rows that are not in the import with the imported rows.
@@ -185,8 +171,9 @@ impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
             .stored
             .iter()
             .filter(|(id, _)| !self.imported.contains_key(id));
-        untouched
-            .for_each(|(id, found)| lint.compare_stored::<F>(*id, &found.row.fields().compared()));
+        untouched.for_each(|(id, found)| {
+            lint.compare_stored(*id, found.row.fields(), &|id| self.find(id));
+        });
     }
 
     fn in_order(&self) -> impl Iterator<Item = (Id, &ImportedReference<F>)> {
@@ -219,45 +206,26 @@ impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
             return;
         }
         // A row with an id may rename or remove a stored one.
-        let kept = self
-            .stored
-            .iter()
-            .filter(|(id, _)| !self.imported.contains_key(id));
-        let mut labels = Labels::default();
-        kept.for_each(|(id, row)| labels.add(&row.label, *id));
-        for (id, imported) in self.in_order() {
-            if let ImportOutcome::Valid(row) = &imported.outcome {
-                labels.add(&row.fields().label(), id);
-            }
-        }
-        let mut doubled: HashSet<Id> = HashSet::new();
+        let mut labels = self.find_labels(&mut Findings::default());
         for mut row in rows {
             let Some(statement) = row.edit.statement() else {
                 continue;
             };
-            let label = label_of(statement);
-            let known = labels.find(&label);
-            if let Some((id, first)) = known.and_then(|id| Some((id, self.imported.get(&id)?))) {
-                if doubled.insert(id) {
-                    report_same::<F>(&mut report.bad, &first.position, &label, &row.position);
-                }
-                report_same::<F>(&mut report.bad, &row.position, &label, &first.position);
+            let label = label_of(statement, None);
+            row.id = labels.find(&label, true);
+            if let Some(first) = row.id.and_then(|id| self.imported.get(&id)) {
+                let both = [&first.position, &row.position];
+                report.refuse_both(both, None, &label, |other| {
+                    message!(
+                        "means the same {} as the row at {other}, and differs from it; keep one of them",
+                        F::KIND
+                    )
+                });
                 continue;
             }
-            if matches!(row.edit, RowEdit::RemoveMatch(_)) {
-                row.edit = RowEdit::Remove;
-            } else if known.is_none() && !self.is_new(&row, report) {
-                continue;
-            }
-            let is_removal = matches!(row.edit, RowEdit::Remove);
-            row.id = known;
-            if known.is_none() && is_removal {
-                report.count_absent();
-                continue;
-            }
-            if known.is_none() {
+            if row.id.is_none() && report.is_new(&row, self.list) {
                 report.counts.unknown += 1;
-                row.id = self.next_id(&row.position, None, report);
+                row.id = self.ids.assign(&row.position, None, report);
             }
             if let Some(id) = row.id {
                 labels.add(&label, id);
@@ -266,62 +234,25 @@ impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
         }
     }
 
-    /// Returns true if a row with an unknown label is a new row. Otherwise it is left out, or a fault.
-    fn is_new(&self, row: &ImportRow<F>, report: &mut Report) -> bool {
-        if self.list.leaves_out_new {
-            report.leave_out_unknown(row);
-            return false;
-        }
-        if row.may_be_note {
-            report.bad.push(&row.position, None, None, MAY_BE_NOTE);
-        }
-        !row.may_be_note
-    }
-
     /// Creates the row of an unknown label that a record links to.
     fn create(&mut self, position: &FilePosition, label: &str, report: &mut Report) {
-        if self.id_of_label(label).is_some() || !is_one_name(label) {
+        if self.labels.find(label, self.list.is_list).is_some() || !is_one_name(label) {
             return;
         }
         // A label that means no row is reported at its link.
         let Some(fields) = F::of_label(label) else {
             return;
         };
-        let Some(id) = self.next_id(position, Some(label), report) else {
+        let Some(id) = self.ids.assign(position, Some(label), report) else {
             return;
         };
         match Curated::new(id, fields) {
             Ok(row) => {
                 self.add(id, position.clone(), F::STEM, ImportOutcome::Valid(row));
-                self.ids_by_label.insert(label.to_owned(), id);
-                if self.list.is_list {
-                    self.ids_by_form.insert(match_form(label), Some(id));
-                }
+                self.labels.add(label, id);
             }
             Err(faults) => {
                 RowFaults::new(position, &mut report.bad).push_faults(Some(&F::STEM), faults);
-            }
-        }
-    }
-
-    /// Returns the next free id, for a row or for a link to `label`.
-    fn next_id(
-        &mut self,
-        position: &FilePosition,
-        label: Option<&str>,
-        report: &mut Report,
-    ) -> Option<Id> {
-        match Id::try_from(self.largest + 1) {
-            Ok(id) => {
-                self.largest = id.get();
-                let assigned = Finding::assigned(position, F::STEM, id, label);
-                report.assigned.push(assigned);
-                Some(id)
-            }
-            Err(error) => {
-                let message = message!("no id is free: {error}");
-                report.bad.push(position, Some("id"), None, message);
-                None
             }
         }
     }
@@ -330,57 +261,19 @@ impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
     fn add_row(&mut self, row: ImportRow<F>, is_listed: bool, report: &mut Report) {
         let Some(id) = row.id else { return };
         if let Some(first) = self.imported.get(&id) {
-            // The first row is bad too.
-            report_double(&mut report.bad, &first.position, id, &row.position);
-            report_double(&mut report.bad, &row.position, id, &first.position);
+            report.refuse_double([&first.position, &row.position], id);
             return;
         }
+        let stored = self.stored.get(&id).map(|found| found.row.fields());
+        let list = is_listed.then_some(self.list);
         let outcome = match &row.edit {
-            RowEdit::Set(statement) => self.merge_row(&row, id, statement, (is_listed, report)),
+            RowEdit::Set(statement) => match merge_row(&row, stored, list, |_, _, _| {}, report) {
+                Some(merged) => ImportOutcome::Valid(merged),
+                None => ImportOutcome::Bad(label_of(statement, stored)),
+            },
             _ => ImportOutcome::Removed,
         };
         self.add(id, row.position, "name", outcome);
-    }
-
-    /// Merges a row with its stored values, and checks it.
-    fn merge_row(
-        &self,
-        row: &ImportRow<F>,
-        id: Id,
-        statement: &Statement<F>,
-        (is_listed, report): (bool, &mut Report),
-    ) -> ImportOutcome<F> {
-        let stored = self.stored.get(&id).map(|found| found.row.fields());
-        let mut is_respelled = false;
-        let fields = match stored.filter(|_| is_listed) {
-            Some(stored) => {
-                let mut listed = ListedRow::new(statement, self.list, None);
-                let fields = listed.merge_into(stored, &mut report.counts);
-                is_respelled = listed.is_respelled;
-                fields
-            }
-            None => {
-                let mut fields = stored.cloned().unwrap_or_default();
-                statement.apply_to(&mut fields);
-                fields
-            }
-        };
-        let label = fields.label();
-        match Curated::new(id, fields) {
-            _ if row.is_bad => ImportOutcome::Bad { label },
-            Ok(merged) => {
-                if let Some(stored) = stored {
-                    let is_unchanged = stored == merged.fields();
-                    report.counts.count_removed(stored, merged.fields());
-                    report.counts.respelled += u64::from(is_respelled && is_unchanged);
-                }
-                ImportOutcome::Valid(merged)
-            }
-            Err(faults) => {
-                RowFaults::new(&row.position, &mut report.bad).push_faults(None, faults);
-                ImportOutcome::Bad { label }
-            }
-        }
     }
 
     /// Returns a full object, in a list of others with the stored values of its null members.
@@ -389,7 +282,13 @@ impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
         let Some(stored) = stored else {
             return object.clone();
         };
-        let mut listed = ListedRow::of_object(object.fields(), &ListOptions::default());
+        let values = object.fields().values().into_iter();
+        let contents = values.map(|value| match value.is_null() {
+            true => CellContent::Empty,
+            false => CellContent::Value,
+        });
+        let list = ListOptions::default();
+        let mut listed = ListedRow::new(object.fields(), contents, &list, None);
         let fields = listed.merge_into(stored.row.fields(), &mut report.counts);
         Curated::new(object.id(), fields).unwrap_or_else(|_| object.clone())
     }
@@ -407,23 +306,16 @@ impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
             );
         };
         let message = match &first.outcome {
-            ImportOutcome::Bad { .. } => return,
+            ImportOutcome::Bad(_) => return,
             ImportOutcome::Valid(row) if row == object => return,
             ImportOutcome::Valid(row) => {
-                let none = ();
-                let values = row
-                    .fields()
-                    .values()
-                    .into_iter()
-                    .zip(object.fields().values());
-                let differing: Vec<String> = (F::table().fields.iter().zip(values))
-                    .filter(|(_, (one, other))| one.to_csv(&none) != other.to_csv(&none))
-                    .map(|(field, _)| format!("`{}`", field.name))
-                    .collect();
+                let differing = differences(row.fields(), object.fields());
+                let name = |at: usize| &F::table().fields[at].name;
+                let names = differing.map(|(at, ..)| format!("`{}`", name(at)));
                 message!(
                     "the object of this {} differs in {} from the one at {}; give them the same values",
                     F::KIND,
-                    differing.join(", "),
+                    names.joined(", "),
                     first.position
                 )
             }
@@ -440,13 +332,11 @@ impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
     }
 
     /// Finds the id of each label after the import. A duplicate label is reported at the later row.
-    fn find_labels(&mut self, bad: &mut Findings) {
+    fn find_labels(&self, bad: &mut Findings) -> Labels {
         let mut labels = Labels::default();
-        for (id, row) in self.stored {
-            if !self.imported.contains_key(id) {
-                labels.add(&row.label, *id);
-            }
-        }
+        let stored = self.stored.iter();
+        let kept = stored.filter(|(id, _)| !self.imported.contains_key(id));
+        kept.for_each(|(id, row)| labels.add(&row.label, *id));
         for (id, imported) in self.in_order() {
             let ImportOutcome::Valid(row) = &imported.outcome else {
                 continue;
@@ -466,22 +356,10 @@ impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
                 "is also the name of {} {other} {position}; names are unique: use one id, or another name",
                 F::KIND
             );
-            bad.push(
-                &imported.position,
-                Some(imported.field),
-                Some(&label),
-                message,
-            );
+            let field = Some(imported.field);
+            bad.push(&imported.position, field, Some(&label), message);
         }
-        for (id, imported) in self.in_order() {
-            if let ImportOutcome::Bad { label } = &imported.outcome {
-                labels.exact.entry(label.clone()).or_insert(id);
-            }
-        }
-        self.ids_by_label = labels.exact;
-        if self.list.is_list {
-            self.ids_by_form = labels.by_form;
-        }
+        labels
     }
 
     /// Returns the ids that the links refer to, and reports links without a target.
@@ -494,7 +372,7 @@ impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
                     None => ids.push(*id),
                     Some(message) => faults.push_value(&F::STEM, &id.to_string(), message),
                 },
-                RecordLink::Label(label) => match self.id_of_label(label) {
+                RecordLink::Label(label) => match self.labels.find(label, self.list.is_list) {
                     Some(id) => ids.push(id),
                     None => faults.push_value(&F::STEM, label, self.why_unknown(label, faults)),
                 },
@@ -504,21 +382,17 @@ impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
     }
 
     fn why_missing(&self, id: Id) -> Option<Message> {
-        match self.imported.get(&id) {
-            Some(ImportedReference {
-                position,
-                outcome: ImportOutcome::Removed,
-                ..
-            }) => Some(message!(
+        let imported = self.imported.get(&id);
+        match imported.map(|imported| (&imported.outcome, &imported.position)) {
+            Some((ImportOutcome::Removed, position)) => Some(message!(
                 "the {} is removed at {position}; remove the link, or keep it there",
                 F::KIND
             )),
-            Some(_) => None,
-            None if self.stored.contains_key(&id) => None,
-            None => Some(message!(
+            None if !self.stored.contains_key(&id) => Some(message!(
                 "there is no {} with this id; import it too, or give its full object",
                 F::KIND
             )),
+            _ => None,
         }
     }
 
@@ -533,7 +407,7 @@ impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
                  in a recipe"
             );
         }
-        if !faults.may_search(self.ids_by_label.len()) {
+        if !faults.may_search(self.labels.exact.len()) {
             return message!("is not a known {kind}; import it too, or add --create-links");
         }
         let removed = self.removed().find(|(_, id)| {
@@ -546,7 +420,7 @@ impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
                 "the {kind} of this name is removed at {position}; remove the link, or keep it there"
             );
         }
-        match nearest(label, self.ids_by_label.keys().map(String::as_str)) {
+        match nearest(label, self.labels.exact.keys().map(String::as_str)) {
             Some(near) => message!(
                 "is not a known {kind}; did you mean `{near}`? If not, import the {kind} too, or add --create-links"
             )
@@ -573,7 +447,7 @@ impl<F: ReferenceFields + ListedFields> Resolved<'_, F> {
             .filter_map(|(id, imported)| match imported.outcome {
                 ImportOutcome::Valid(row) => Some((id, Some(row))),
                 ImportOutcome::Removed => stored.contains_key(&id).then_some((id, None)),
-                ImportOutcome::Bad { .. } => None,
+                ImportOutcome::Bad(_) => None,
             })
             .collect()
     }

@@ -6,21 +6,9 @@ use serde::Serialize;
 
 use crate::import::findings::{FilePosition, Finding, Findings};
 use crate::import::lint::{Lint, comparable_word};
-use crate::import::rows::{FilledFields, ImportRow};
-use crate::model::message::message;
+use crate::import::rows::{FilledFields, ImportRow, ListOptions, MAY_BE_NOTE, RowEdit};
+use crate::model::message::{Message, message};
 use crate::model::{Fields, Id};
-
-/// Reports a row whose id another row has too.
-pub(super) fn report_double(
-    bad: &mut Findings,
-    position: &FilePosition,
-    id: Id,
-    other: &FilePosition,
-) {
-    let message =
-        message!("appears twice, and the rows differ; the other row with this id is at {other}");
-    bad.push(position, Some("id"), Some(&id.to_string()), message);
-}
 
 /// The effects of the rows on known records, and of rows without a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -59,8 +47,12 @@ pub(super) struct Report {
     pub assigned: Vec<Finding>,
     pub counts: ListCounts,
     pub filled: Vec<FilledFields>,
+    /// The corrected values.
+    pub fixes: Findings,
     /// The bad rows that are left out, so that their faults do not count.
     pub withdrawn: HashSet<FilePosition>,
+    /// The rows that exclude a later one.
+    excluding: HashSet<FilePosition>,
 }
 
 impl Report {
@@ -77,8 +69,44 @@ impl Report {
                 ..ListCounts::default()
             },
             filled: Vec::new(),
+            fixes: Findings::default(),
             withdrawn: HashSet::new(),
+            excluding: HashSet::new(),
         }
+    }
+
+    /// Refuses two rows that exclude each other. `message` is about the other one. The earlier row is reported once.
+    pub fn refuse_both(
+        &mut self,
+        [earlier, later]: [&FilePosition; 2],
+        field: Option<&str>,
+        value: &str,
+        message: impl Fn(&FilePosition) -> Message,
+    ) {
+        if self.excluding.insert(earlier.clone()) {
+            self.bad.push(earlier, field, Some(value), message(later));
+        }
+        self.bad.push(later, field, Some(value), message(earlier));
+    }
+
+    /// Refuses two rows with the same id.
+    pub fn refuse_double(&mut self, rows: [&FilePosition; 2], id: Id) {
+        self.refuse_both(rows, Some("id"), &id.to_string(), |other| {
+            message!("appears twice, and the rows differ; the other row with this id is at {other}")
+        });
+    }
+
+    /// Returns true if a row without a record is a new one. Otherwise the row is counted, or bad.
+    pub fn is_new<F>(&mut self, row: &ImportRow<F>, list: &ListOptions) -> bool {
+        match row.edit {
+            RowEdit::Remove | RowEdit::RemoveMatch(_) => self.count_absent(),
+            RowEdit::Set(_) if list.leaves_out_new => self.leave_out_unknown(row),
+            RowEdit::Set(_) if row.may_be_note => {
+                self.bad.push(&row.position, None, None, MAY_BE_NOTE);
+            }
+            RowEdit::Set(_) => return true,
+        }
+        false
     }
 
     /// Leaves out a row that matches no record, with its faults.
@@ -97,6 +125,38 @@ impl Report {
     }
 }
 
+/// The next free ids of a kind of row.
+pub(super) struct FreeIds {
+    /// The stem of the kind's file names.
+    pub kind: &'static str,
+    /// The largest id so far.
+    pub largest: Option<Id>,
+}
+
+impl FreeIds {
+    /// Assigns the next id to a row, or to the label that it links to.
+    pub fn assign(
+        &mut self,
+        position: &FilePosition,
+        link: Option<&str>,
+        report: &mut Report,
+    ) -> Option<Id> {
+        match Id::try_from(self.largest.map_or(1, |id| id.get() + 1)) {
+            Ok(id) => {
+                self.largest = Some(id);
+                let assigned = Finding::assigned(position, self.kind, id, link);
+                report.assigned.push(assigned);
+                Some(id)
+            }
+            Err(error) => {
+                let message = message!("no id is free: {error}");
+                report.bad.push(position, Some("id"), None, message);
+                None
+            }
+        }
+    }
+}
+
 impl ListCounts {
     /// Counts the values and items of a stored row that it does not have after the import.
     pub(super) fn count_removed<F: Fields>(&mut self, stored: &F, fields: &F) {
@@ -109,9 +169,7 @@ impl ListCounts {
                 self.cleared += 1;
             } else if field.kind.is_list() {
                 let ids = old.ids().iter().filter(|id| !new.ids().contains(id));
-                let form = |text: &String| {
-                    comparable_word(&field.name, text).unwrap_or_else(|| text.clone())
-                };
+                let form = |text: &String| comparable_word(&field.name, text);
                 let kept: Vec<String> = new.texts().iter().map(form).collect();
                 let texts = old.texts().iter().map(form);
                 let removed = texts.filter(|text| !kept.contains(text));

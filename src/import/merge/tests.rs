@@ -821,3 +821,31 @@ fn a_row_that_agrees_in_part_overwrites_nothing() {
         }
     }
 }
+
+#[test]
+fn few_and_many_new_names_are_compared_with_stored_ones() {
+    let status = "start_date_status,abstract_due_date_status,late_breaking_due_date_status";
+    let file = |first: usize, count: usize| {
+        let row = |at| {
+            format!(
+                "{},Heart days,{},check,check,check\n",
+                first + at,
+                2000 + at
+            )
+        };
+        let rows: String = (0..count).map(row).collect();
+        format!("# conferences.csv\nid,name,year,{status}\n{rows}")
+    };
+    let database = sample_database();
+    let options = MergeOptions::default();
+    apply(
+        &database,
+        run(&database, &file(101, 12), options).unwrap().batch,
+    );
+    for count in [1, 8, 9, 12] {
+        let merged = run(&database, &file(201, count), options).unwrap();
+        let rules = merged.warnings.kept().iter().map(|found| found.rule);
+        let twins = rules.filter(|rule| *rule == Some("same_name_and_year"));
+        assert_eq!(twins.count(), count);
+    }
+}

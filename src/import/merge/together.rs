@@ -3,12 +3,12 @@
 
 use jiff::civil::Date;
 
-use super::listed::{Effect, ListedFields, ListedRow};
+use super::listed::{ListedFields, ListedRow};
 use crate::import::lint::valid_issn;
 use crate::import::read::options::ISSN_COLUMNS;
+use crate::import::read::statement::CellContent;
 use crate::model::field::RowMember;
 use crate::model::message::message;
-use crate::model::value::FieldValue;
 use crate::model::{
     ConferenceFields, DateStatus, Fields, JournalFields, OrganizationFields, TagFields,
 };
@@ -18,86 +18,80 @@ impl ListedFields for TagFields {}
 
 /// Returns the index of a column.
 pub(super) fn index_of<F: Fields>(column: &str) -> usize {
-    let fields = &F::table().fields;
-    fields
-        .iter()
-        .position(|field| field.column == column)
-        .unwrap_or_default()
+    F::table().index_of(column).unwrap_or_default()
 }
+
+/// A date of conferences: its column, its value, and its status, which is in the next column.
+type DatedColumn = (
+    &'static str,
+    fn(&ConferenceFields) -> Option<Date>,
+    fn(&mut ConferenceFields) -> &mut Option<DateStatus>,
+);
+
+const DATES: [DatedColumn; 3] = [
+    (
+        "start_date",
+        |of| of.start_date,
+        |of| &mut of.start_date_status,
+    ),
+    (
+        "abstract_due_date",
+        |of| of.abstract_due_date,
+        |of| &mut of.abstract_due_date_status,
+    ),
+    (
+        "late_breaking_due_date",
+        |of| of.late_breaking_due_date,
+        |of| &mut of.late_breaking_due_date_status,
+    ),
+];
 
 impl ListedFields for ConferenceFields {
     fn settle(row: &mut ListedRow<Self>, stored: &Self) {
         settle_end(row, stored);
-        let statuses = |fields: &mut Self, status: DateStatus, at: usize| {
-            let field = match at {
-                0 => &mut fields.start_date_status,
-                1 => &mut fields.abstract_due_date_status,
-                _ => &mut fields.late_breaking_due_date_status,
-            };
-            *field = Some(status);
-        };
-        let columns = ["start_date", "abstract_due_date", "late_breaking_due_date"];
-        for (number, column) in columns.into_iter().enumerate() {
-            if settle_date(row, stored, column) {
-                statuses(&mut row.fields, DateStatus::Check, number);
-                row.effects[index_of::<Self>(column) + 1] = Effect::Value;
-            }
+        for date in DATES {
+            settle_date(row, stored, date);
         }
     }
 }
 
-/// Adjusts the status of a date. Returns true if the row changes the date without saying how sure the new one is.
+/// Adjusts the status of a date to the date.
 fn settle_date(
     row: &mut ListedRow<ConferenceFields>,
     stored: &ConferenceFields,
-    column: &str,
-) -> bool {
-    let [at, status] = [0, 1].map(|next| index_of::<ConferenceFields>(column) + next);
-    let old = stored.values()[at].rank();
-    let new = row.fields.values()[at].rank();
-    let not_found = FieldValue::rank(&Some(DateStatus::NotFound));
-    let says_not_found = row.fields.values()[status].rank() == not_found;
-    let has_status = matches!(row.effects[status], Effect::Value);
-    match row.effects[at] {
-        // Nothing is known about the stored date.
-        Effect::Empty if old > 0 => row.effects[status] = Effect::Absent,
-        Effect::Absent if old > 0 && says_not_found => row.effects[status] = Effect::Absent,
-        Effect::Value if old == new && row.effects[status] == Effect::Constant => {
-            row.effects[status] = Effect::Absent;
-        }
-        Effect::Value if old == new => {}
-        Effect::Value => {
-            warn_of_move(row, at, stored.values()[at], column);
-            if row.effects[status] == Effect::Constant {
-                row.effects[status] = Effect::Value;
-                return false;
-            }
-            return !has_status;
-        }
-        Effect::Clear if old > 0 => return !has_status,
-        _ => {}
-    }
-    false
-}
-
-/// Asks about a date that a record, which a later match set found, moves far.
-fn warn_of_move(
-    row: &mut ListedRow<ConferenceFields>,
-    at: usize,
-    old: &dyn FieldValue,
-    column: &str,
+    (column, date_of, status_of): DatedColumn,
 ) {
-    const MAX_DAYS: i32 = 60;
-    let date = |value: &dyn FieldValue| value.to_csv(&()).parse::<Date>().ok();
-    let dates = date(old).zip(date(row.fields.values()[at]));
-    let Some((old, new)) = dates.filter(|_| row.found_by.is_some_and(|set| set > 0)) else {
-        return;
+    let at = index_of::<ConferenceFields>(column);
+    let old = date_of(stored);
+    let new = date_of(&row.fields);
+    let is_new = old != new;
+    let status = status_of(&mut row.fields);
+    let says_not_found = *status == Some(DateStatus::NotFound);
+    let content = row.contents[at];
+    row.contents[at + 1] = match (content, row.contents[at + 1]) {
+        // Nothing is known about the stored date.
+        (CellContent::Empty, _) if old.is_some() => CellContent::Absent,
+        (CellContent::Absent, _) if old.is_some() && says_not_found => CellContent::Absent,
+        (CellContent::Value, CellContent::Constant) if !is_new => CellContent::Absent,
+        (CellContent::Value, CellContent::Constant) => CellContent::Value,
+        // The row does not say how sure the new date is.
+        (CellContent::Value | CellContent::Clear, known)
+            if is_new && known != CellContent::Value =>
+        {
+            *status = Some(DateStatus::Check);
+            CellContent::Value
+        }
+        (_, known) => known,
     };
-    let days = (new - old).get_days();
-    if days.abs() > MAX_DAYS {
+    // A later match set may have found another meeting.
+    const MAX_DAYS: i32 = 60;
+    let moved = old.zip(new).filter(|_| content == CellContent::Value);
+    let moved = moved.filter(|_| row.found_by.is_some_and(|set| set > 0));
+    let Some((old, new)) = moved else { return };
+    let days = (new - old).get_days().abs();
+    if days > MAX_DAYS {
         let message = message!(
-            "moves from {old} to {new}, by {} days; is it the same meeting? If not, give the row an id, or match by {column}",
-            days.abs()
+            "moves from {old} to {new}, by {days} days; is it the same meeting? If not, give the row an id, or match by {column}"
         );
         row.warnings.push((at, message));
     }
@@ -106,20 +100,24 @@ fn warn_of_move(
 /// A meeting that moves keeps its length if the row has no end. Without a start, there is no end.
 fn settle_end(row: &mut ListedRow<ConferenceFields>, stored: &ConferenceFields) {
     let [start, end] = ["start_date", "end_date"].map(index_of::<ConferenceFields>);
-    match (row.effects[start], row.fields.start_date, stored.start_date) {
-        (Effect::Clear, ..) => {
+    match (
+        row.contents[start],
+        row.fields.start_date,
+        stored.start_date,
+    ) {
+        (CellContent::Clear, ..) => {
             row.fields.end_date = None;
-            row.effects[end] = Effect::Clear;
+            row.contents[end] = CellContent::Clear;
         }
-        (Effect::Value, Some(new), Some(old))
-            if new != old && row.effects[end] != Effect::Value =>
+        (CellContent::Value, Some(new), Some(old))
+            if new != old && row.contents[end] != CellContent::Value =>
         {
             let Some(last) = stored.end_date else { return };
             let Ok(moved) = new.checked_add(last - old) else {
                 return;
             };
             row.fields.end_date = Some(moved);
-            row.effects[end] = Effect::Value;
+            row.contents[end] = CellContent::Value;
             let message = message!(
                 "the row has no end, so the meeting keeps its length, and ends on {moved}"
             );
@@ -154,20 +152,22 @@ impl ListedFields for JournalFields {
 fn settle_year(row: &mut ListedRow<JournalFields>, stored: &JournalFields) {
     let [factor, year] = ["impact_factor", "impact_factor_year"].map(index_of::<JournalFields>);
     let is_new = row.fields.impact_factor != stored.impact_factor;
-    match (row.effects[factor], row.effects[year]) {
-        (_, Effect::Clear) => {}
-        (Effect::Value, Effect::Constant) => row.effects[year] = Effect::Value,
-        (Effect::Value, Effect::Absent | Effect::Empty) if is_new => {
-            row.effects[year] = Effect::Clear
+    match (row.contents[factor], row.contents[year]) {
+        (_, CellContent::Clear) => {}
+        (CellContent::Value, CellContent::Constant) => row.contents[year] = CellContent::Value,
+        (CellContent::Value, CellContent::Absent | CellContent::Empty) if is_new => {
+            row.contents[year] = CellContent::Clear
         }
-        (Effect::Absent, Effect::Value) => {}
-        (Effect::Absent | Effect::Empty, _) if stored.impact_factor.is_some() => {
-            row.effects[year] = Effect::Absent
+        (CellContent::Absent, CellContent::Value) => {}
+        (CellContent::Absent | CellContent::Empty, _) if stored.impact_factor.is_some() => {
+            row.contents[year] = CellContent::Absent
         }
-        (Effect::Absent | Effect::Empty, Effect::Constant) => row.effects[year] = Effect::Absent,
-        (Effect::Clear, _) => {
+        (CellContent::Absent | CellContent::Empty, CellContent::Constant) => {
+            row.contents[year] = CellContent::Absent
+        }
+        (CellContent::Clear, _) => {
             row.fields.impact_factor_year = None;
-            row.effects[year] = Effect::Clear;
+            row.contents[year] = CellContent::Clear;
         }
         _ => {}
     }
@@ -177,9 +177,12 @@ fn settle_year(row: &mut ListedRow<JournalFields>, stored: &JournalFields) {
 fn settle_pair(row: &mut ListedRow<JournalFields>, stored: &JournalFields, [min, max]: [usize; 2]) {
     for [at, other] in [[min, max], [max, min]] {
         let is_new = row.fields.values()[at].rank() != stored.values()[at].rank();
-        let lacks_other = matches!(row.effects[other], Effect::Absent | Effect::Empty);
-        if row.effects[at] == Effect::Value && is_new && lacks_other {
-            row.effects[other] = Effect::Clear;
+        let lacks_other = matches!(
+            row.contents[other],
+            CellContent::Absent | CellContent::Empty
+        );
+        if row.contents[at] == CellContent::Value && is_new && lacks_other {
+            row.contents[other] = CellContent::Clear;
             return;
         }
     }
@@ -199,53 +202,43 @@ fn settle_issns(row: &mut ListedRow<JournalFields>, stored: &JournalFields) {
     let columns = ISSN_COLUMNS.map(index_of::<JournalFields>);
     let ours = valid_pair(stored);
     let theirs = valid_pair(&row.fields);
-    let mut issns = [stored.issn_print.clone(), stored.issn_online.clone()];
-    let mut effects = columns.map(|at| row.effects[at]);
+    let before = [&stored.issn_print, &stored.issn_online];
+    let mut issns = before.map(Clone::clone);
     let shares = |field: usize| ours[field].is_some() && theirs.contains(&ours[field]);
     for at in [0, 1] {
-        if effects[at] == Effect::Empty && shares(at) {
-            effects[at] = Effect::Absent;
-        }
-        if effects[at] != Effect::Value {
-            continue;
-        }
-        let Some(issn) = &theirs[at] else {
+        let content = &mut row.contents[columns[at]];
+        match (*content, &theirs[at]) {
+            (CellContent::Empty, _) if shares(at) => *content = CellContent::Absent,
             // A text that is no ISSN replaces none.
-            if ours[at].is_some() {
-                effects[at] = Effect::Empty;
-            } else {
+            (CellContent::Value, None) if ours[at].is_some() => *content = CellContent::Empty,
+            (CellContent::Value, None) => {
                 issns[at] = [&row.fields.issn_print, &row.fields.issn_online][at].clone();
             }
-            continue;
-        };
-        effects[at] = Effect::Absent;
-        if ours.contains(&theirs[at]) {
+            (CellContent::Value, Some(issn)) => {
+                *content = CellContent::Absent;
+                if ours.contains(&theirs[at]) {
+                    continue;
+                }
+                let to = if shares(at) { 1 - at } else { at };
+                if row.is_found_without_issn && ours[to].is_none() {
+                    let message = message!(
+                        "{issn} joins a record that was found by other fields; check that it is the same journal"
+                    );
+                    row.warnings.push((columns[to], message));
+                }
+                issns[to] = Some(issn.clone());
+            }
+            _ => {}
+        }
+    }
+    for (at, issn) in issns.into_iter().enumerate() {
+        let content = &mut row.contents[columns[at]];
+        if *content == CellContent::Clear {
             continue;
         }
-        let other = 1 - at;
-        let to = match () {
-            () if ours[at].is_none() => at,
-            () if shares(at) => other,
-            () => at,
-        };
-        if row.is_found_without_issn && ours[to].is_none() {
-            let message = message!(
-                "{issn} joins a record that was found by other fields; check that it is the same journal"
-            );
-            row.warnings.push((columns[to], message));
+        if issn != *before[at] {
+            *content = CellContent::Value;
         }
-        issns[to] = Some(issn.clone());
-    }
-    let [print, online] = issns;
-    let before = [&stored.issn_print, &stored.issn_online];
-    for (at, issn) in [&print, &online].into_iter().enumerate() {
-        let is_kept = effects[at] == Effect::Clear || issn == before[at];
-        row.effects[columns[at]] = if is_kept { effects[at] } else { Effect::Value };
-    }
-    if row.effects[columns[0]] != Effect::Clear {
-        row.fields.issn_print = print;
-    }
-    if row.effects[columns[1]] != Effect::Clear {
-        row.fields.issn_online = online;
+        *[&mut row.fields.issn_print, &mut row.fields.issn_online][at] = issn;
     }
 }

@@ -65,7 +65,7 @@ impl SourceRows {
                 };
                 part.read(&options.bounds, &mut sink)?;
                 found.lines.append(&mut sink.lines);
-                found.add_table(sink.table.without_faults());
+                found.add_table(sink.table);
                 Ok(())
             });
             read.map_err(|error| InputError::unreadable(Path::new(&*source.name), &error))?;
@@ -99,9 +99,14 @@ impl SourceRows {
         let names = std::iter::once(FAULT_COLUMN).chain(std::iter::repeat(""));
         let header = table.header.into_iter().zip(names.map(str::to_owned));
         let rows: Vec<_> = header.chain(table.rows).collect();
+        // A column of faults that the source has already is replaced.
+        let first = rows.first().map_or(&[][..], |(cells, _)| cells);
+        let last = first.iter().rposition(|cell| !cell.is_empty());
+        let faults = last.filter(|at| first[*at].eq_ignore_ascii_case(FAULT_COLUMN));
         let width = rows.iter().map(|(cells, _)| cells.len()).max();
+        let width = faults.or(width).unwrap_or_default();
         for (mut cells, fault) in rows {
-            cells.resize(width.unwrap_or_default(), String::new());
+            cells.resize(width, String::new());
             cells.push(fault);
             writer.write_record(&cells)?;
         }
@@ -131,21 +136,6 @@ fn faults_of(file: &str, bad: &Findings, is_list: bool) -> HashMap<u64, String> 
     faults
 }
 
-impl BadTable {
-    /// Removes a column of faults that the source has already.
-    fn without_faults(mut self) -> BadTable {
-        if let Some(first) = self.header.first()
-            && let Some(at) = first.iter().rposition(|cell| !cell.is_empty())
-            && first[at].eq_ignore_ascii_case(FAULT_COLUMN)
-        {
-            let rows = self.rows.iter_mut().map(|(cells, _)| cells);
-            let rows = self.header.iter_mut().chain(rows);
-            rows.for_each(|cells| cells.truncate(at));
-        }
-        self
-    }
-}
-
 /// Takes the bad rows of one table or list of objects.
 struct BadRowSink {
     fields: &'static FieldTable,
@@ -166,13 +156,13 @@ impl RowSink for BadRowSink {
     fn add_row(&mut self, row: TableRow<'_>) -> ControlFlow<()> {
         let texts = || row.cells.iter().map(|cell| cell.text.to_string()).collect();
         let header = &mut self.table.header;
-        if self.header_line.is_some_and(|line| row.line <= line) {
+        if self.header_line.is_some_and(|line| row.lines.start <= line) {
             if row.cells.iter().any(|cell| !cell.is_blank()) {
                 header.push(texts());
             }
             // The last rows are the header.
             header.drain(..header.len().saturating_sub(self.header_rows));
-        } else if let Some(faults) = self.faults.get(&row.line) {
+        } else if let Some(faults) = self.faults.get(&row.lines.start) {
             self.table.rows.push((texts(), faults.clone()));
         }
         ControlFlow::Continue(())

@@ -17,8 +17,10 @@ pub(super) fn type_fault(
     kind: ValueKind,
     has_several: bool,
 ) -> Option<Message> {
-    let found = cell.json?;
-    let is_split = has_several && cell.items.iter().flatten().all(Value::is_string);
+    let found = cell.json_type()?;
+    let items = cell.json.as_ref().and_then(Value::as_array);
+    let is_text = |item: &Value| item.is_string() || item.is_null();
+    let is_split = has_several && items.is_some_and(|items| items.iter().all(is_text));
     let remedy = match (found, kind.json_type()) {
         (_, JsonType::List) => return None,
         (JsonType::List | JsonType::Object, _) if !is_split => "write one value",

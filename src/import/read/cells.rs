@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use regex::Regex;
+
 use super::dates::normalize_date;
 use super::numbers::{normalize_integer, normalize_number};
 use super::table_cell::Notation;
@@ -43,6 +45,16 @@ pub(in crate::import) fn normalize<'c>(
     }
 }
 
+/// Returns a regular expression of the program.
+pub(super) fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("the pattern is valid")
+}
+
+/// Returns true if a list of words, separated by blanks, has a word.
+pub(in crate::import) fn has_word(words: &str, word: &str) -> bool {
+    words.split(' ').any(|known| known == word)
+}
+
 /// Words of a field, and other words of the same meaning, without case, blanks, `-`, `_` and `.`.
 const SYNONYMS: [(&str, &str); 3] = [
     (
@@ -71,11 +83,8 @@ pub(in crate::import) fn word_meant(words: &[&'static str], cell: &str) -> Optio
     }
     let meant = comparable(cell);
     let means = |word: &str| {
-        let mut synonyms = SYNONYMS
-            .iter()
-            .filter(|(of, _)| *of == word)
-            .flat_map(|(_, words)| words.split(' '));
-        comparable(word) == meant || synonyms.any(|synonym| synonym == meant)
+        let mut synonyms = SYNONYMS.iter().filter(|(of, _)| *of == word);
+        comparable(word) == meant || synonyms.any(|(_, words)| has_word(words, &meant))
     };
     words.iter().copied().find(|word| means(word)).or_else(|| {
         let (cell, remark) = cell.strip_suffix(')')?.split_once('(')?;
@@ -105,23 +114,13 @@ pub(in crate::import) fn normalize_issn(field: &str, cell: &str) -> Option<(Stri
 
 /// Parses a flag: TRUE and FALSE in the languages of spreadsheet programs, yes and no, or an `x`.
 pub(in crate::import) fn parse_flag(cell: &str) -> Option<bool> {
-    #[rustfmt::skip]
-    const YES: &[&str] = &[
-        "1", "yes", "y", "x", "\u{2713}", "\u{2714}", "ja", "j", "oui", "si", "sim", "tak", "ano", "igen", "kylla",
-        "evet", "да", "wahr", "vrai", "vero", "verdadero", "verdadeiro", "waar", "prawda", "sand", "sant", "sann", "tosi",
-        "pravda", "igaz", "dogru", "истина",
-    ];
-    #[rustfmt::skip]
-    const NO: &[&str] = &[
-        "0", "no", "n", "nein", "non", "nao", "nie", "ne", "nem", "ei", "nej", "nee", "nei", "hayir", "нет", "falsch",
-        "faux", "falso", "onwaar", "falsz", "falsk", "falskt", "usann", "epatosi", "nepravda", "hamis", "yanlis", "ложь",
-    ];
-    let flag_of = |word: &str| match word {
-        "true" => Some(true),
-        "false" => Some(false),
-        yes if YES.contains(&yes) => Some(true),
-        no if NO.contains(&no) => Some(false),
-        _ => None,
+    const YES: &str = "1 yes y x \u{2713} \u{2714} ja j oui si sim tak ano igen kylla evet да wahr vrai vero verdadero \
+                       verdadeiro waar prawda sand sant sann tosi pravda igaz dogru истина true";
+    const NO: &str = "0 no n nein non nao nie ne nem ei nej nee nei hayir нет falsch faux falso onwaar falsz falsk falskt \
+                      usann epatosi nepravda hamis yanlis ложь false";
+    let flag_of = |word: &str| {
+        let is_yes = has_word(YES, word);
+        (is_yes || has_word(NO, word)).then_some(is_yes)
     };
     let word = cell.trim_matches(is_blank);
     flag_of(word).or_else(|| flag_of(&fold(word).replace('ı', "i")))
@@ -211,7 +210,7 @@ mod tests {
             ValueKind::Number, "123,456", Err("may be 123456 or 123.456");
             ValueKind::Number, "1234,567", Err("has a decimal comma; write a decimal point, `1234.567`");
             ValueKind::Number, "1234.567", Ok("1234.567");
-            ValueKind::Number, "1.234.567,8", Err("has a decimal comma; write `1234567.8`");
+            ValueKind::Number, "1.234.567,8", Err("has a decimal comma; write a decimal point, `1234567.8`");
             ValueKind::Number, "1.234.567", Err("groups digits by points; write `1234567`");
             ValueKind::Number, "1,234,567.89", Ok("1234567.89");
             ValueKind::Number, "1234.567,8", Err("several commas or points");
@@ -241,7 +240,7 @@ mod tests {
             ValueKind::Number, "12,5", Err("`12.5`");
             ValueKind::Number, "1,234", Err("may be 1234 or 1.234");
             ValueKind::Number, "1,234.5", Ok("1234.5");
-            ValueKind::Number, "1.234,50", Err("has a decimal comma; write `1234.50`, or add --decimal comma");
+            ValueKind::Number, "1.234,50", Err("has a decimal comma; write a decimal point, `1234.50`, or add --decimal comma");
             ValueKind::Number, "1,234,567", Ok("1234567");
             ValueKind::Number, "1,23,4", Err("several commas or points");
             ValueKind::Number, "1,234,5", Err("several commas or points");

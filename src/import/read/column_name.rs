@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use rust_xlsxwriter::{column_name_to_number, column_number_to_name};
+
 use crate::model::fold::comparable;
 
 /// The name of a column in an option: its header, `header#2` for the second column with this header, or `=D` for the
@@ -69,28 +71,17 @@ impl ColumnName {
     }
 }
 
-/// Returns the spreadsheet name of the column with this index: `A` for 0.
+/// Returns the spreadsheet name of the column with this index: `A` for 0. No spreadsheet has more than 16,384 columns.
 pub(in crate::import) fn column_letters(at: usize) -> String {
-    let letter = char::from(b'A' + u8::try_from(at % 26).unwrap_or(0));
-    let before = if at < 26 {
-        String::new()
-    } else {
-        column_letters(at / 26 - 1)
-    };
-    format!("{before}{letter}")
+    column_number_to_name(u16::try_from(at.min(16_383)).unwrap_or_default())
 }
 
 /// Returns the index of the column with this spreadsheet name: 0 for `A`.
 pub(in crate::import) fn index_of_letters(letters: &str) -> Option<usize> {
     let is_name =
         (1..=3).contains(&letters.len()) && letters.bytes().all(|byte| byte.is_ascii_alphabetic());
-    let value = |letter: u8| usize::from(letter.to_ascii_uppercase() - b'A' + 1);
-    is_name.then(|| {
-        letters
-            .bytes()
-            .fold(0, |sum, letter| sum * 26 + value(letter))
-            - 1
-    })
+    let letters = letters.to_ascii_uppercase();
+    is_name.then(|| column_name_to_number(&letters).into())
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::import::findings::shortened;
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::ADDED_TO_RECORDS;
 use crate::model::Fields;
-use crate::model::field::{Field, FieldTable};
+use crate::model::field::FieldTable;
 use crate::model::fold::{comparable, is_blank};
 use crate::model::message::{Message, message};
 
@@ -73,6 +73,18 @@ impl ColumnMeaning {
     }
 }
 
+/// Returns the comparable form of each name, and the number of names with it so far.
+pub(in crate::import) fn numbered(names: &[String]) -> Vec<(String, usize)> {
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    let numbered = names.iter().map(|name| {
+        let name = comparable(name);
+        let number = counts.entry(name.clone()).or_default();
+        *number += 1;
+        (name, *number)
+    });
+    numbered.collect()
+}
+
 /// Returns the indexes of the fields with these names, if the table has all.
 pub(in crate::import) fn field_indexes(table: &FieldTable, names: &[String]) -> Option<Vec<usize>> {
     names.iter().map(|name| table.index_of(name)).collect()
@@ -84,16 +96,11 @@ pub(in crate::import) fn identify_rows<F: Fields>(
     columns: &[ColumnMeaning],
 ) -> bool {
     let sets = options.match_sets(F::STEM);
-    let identifies = |field: &Field| {
-        sets.iter()
-            .flatten()
-            .any(|name| columns_of(name).contains(&field.column.as_str()))
-    };
+    let names = sets.iter().flatten().flat_map(|name| columns_of(name));
+    let identifying: Vec<usize> = names.filter_map(|name| F::table().index_of(name)).collect();
     columns.iter().any(|column| match column {
         ColumnMeaning::Id => true,
-        ColumnMeaning::Fields(fields) => {
-            fields.iter().any(|at| identifies(&F::table().fields[*at]))
-        }
+        ColumnMeaning::Fields(fields) => fields.iter().any(|at| identifying.contains(at)),
         _ => false,
     })
 }
@@ -165,34 +172,26 @@ impl<'o> Columns<'o> {
 
     /// Returns columns with their names, up to the last one that the header or an option names.
     fn of_header(header: &[TableCell<'_>], options: &ReadOptions) -> Columns<'o> {
-        let named_width = header
-            .iter()
-            .rposition(|cell| !cell.is_blank())
-            .map_or(0, |last| last + 1);
+        let last_named = header.iter().rposition(|cell| !cell.is_blank());
+        let named_width = last_named.map_or(0, |last| last + 1);
         let mapped = options.columns.iter().map(|given| &given.value.column);
         let filtered = options.filters.iter().map(|given| &given.value.column);
-        let by_letter = mapped.chain(filtered).filter_map(|column| column.index);
-        let by_letter = by_letter.map(|index| index + 1).max().unwrap_or(0);
-        let ignored = if options.ignore_unknown {
-            header.len()
-        } else {
-            0
+        let by_letter = mapped
+            .chain(filtered)
+            .filter_map(|column| column.index)
+            .max();
+        let width = match options.ignore_unknown {
+            true => header.len(),
+            false => named_width,
         };
-        let width = named_width.max(by_letter).max(ignored);
+        let width = width.max(by_letter.map_or(0, |index| index + 1));
         let texts = header.iter().map(|cell| cell.text.trim_matches(is_blank));
         let mut names: Vec<String> = texts.map(str::to_owned).collect();
         names.resize(width, String::new());
-        let mut counts: HashMap<String, usize> = HashMap::new();
-        let numbered = names.iter().map(|name| {
-            let name = comparable(name);
-            let number = counts.entry(name.clone()).or_default();
-            *number += 1;
-            (name, *number)
-        });
         Columns {
             meanings: Vec::with_capacity(width),
             named_width,
-            numbered: numbered.collect(),
+            numbered: numbered(&names),
             names,
             sources: Vec::new(),
             filters: Vec::new(),
@@ -213,17 +212,15 @@ impl<'o> Columns<'o> {
         for (at, name) in self.names.iter().enumerate() {
             let (key, number) = &self.numbered[at];
             let meaning = ColumnMeaning::find(table, options, name, *number, Some(at));
-            let mut filters = options.filters.iter().map(|given| &given.value.column);
-            let is_filter = filters.any(|column| column.matches(key, *number, Some(at)));
+            let mut filters = options.filters.iter();
+            let is_filter = filters.any(|given| given.value.column.matches(key, *number, Some(at)));
             if meaning.is_none() && !name.is_empty() && !is_filter {
                 faults.push_unknown(container.column(), "", name, &known);
             }
-            let unknown = if name.is_empty() {
-                ColumnMeaning::Unnamed
-            } else {
-                ColumnMeaning::Ignored
-            };
-            self.meanings.push(meaning.unwrap_or(unknown));
+            self.meanings.push(meaning.unwrap_or(match name.is_empty() {
+                true => ColumnMeaning::Unnamed,
+                false => ColumnMeaning::Ignored,
+            }));
             if let Some(effects) = faults.effects() {
                 let used = options.find_column(key, *number, Some(at));
                 effects

@@ -1,6 +1,7 @@
 //! CSV: a table with a header (RFC 4180), as exports and spreadsheet programs write it, with any usual separator.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::ops::Range;
 
 use csv::ByteRecord;
 
@@ -76,11 +77,11 @@ impl<R: Read> CsvTable<R> {
             return Ok(());
         }
         let has_bars = self.separator() == b'|';
-        while let Some((line, record)) = self.reader.next()? {
+        while let Some((lines, record)) = self.reader.next()? {
             let record = match record {
                 Ok(record) => record,
                 Err(fault) => {
-                    table.add_fault(line, fault);
+                    table.add_fault(lines.start, fault);
                     continue;
                 }
             };
@@ -95,7 +96,7 @@ impl<R: Read> CsvTable<R> {
                 }
             }
             let row = TableRow {
-                line,
+                lines,
                 cells: &cells,
                 merged: Vec::new(),
                 warning: record.has_stray_quotes.then_some(STRAY_QUOTES),
@@ -204,8 +205,8 @@ pub(in crate::import) struct Record {
     fault: Option<Message>,
 }
 
-/// The first line of a row, from 1, and its cells, or the reason why it is rejected.
-pub(in crate::import) type NextRow<'a> = (u64, Result<&'a Record, Message>);
+/// The lines of a row, from 1, and its cells, or the reason why it is rejected.
+pub(in crate::import) type NextRow<'a> = (Range<u64>, Result<&'a Record, Message>);
 
 impl<R: Read> CsvReader<R> {
     /// Creates a reader.
@@ -264,7 +265,7 @@ impl<R: Read> CsvReader<R> {
             }
             self.from.consume(used);
         }
-        Ok(self.record.finish())
+        Ok(self.record.finish(self.line))
     }
 }
 
@@ -314,8 +315,8 @@ impl Record {
         self.cell.clear();
     }
 
-    /// Ends the row. Returns `None` if there is none.
-    fn finish(&mut self) -> Option<NextRow<'_>> {
+    /// Ends the row before the line `end`. Returns `None` if there is none.
+    fn finish(&mut self, end: u64) -> Option<NextRow<'_>> {
         let line = self.line?;
         self.end_cell();
         if self.state == QuoteState::Quoted {
@@ -323,7 +324,7 @@ impl Record {
                 "opens a quote that is never closed; close it, or double it within a quoted cell";
             self.fault.get_or_insert(message.into());
         }
-        Some((line, self.fault.take().map_or(Ok(&*self), Err)))
+        Some((line..end, self.fault.take().map_or(Ok(&*self), Err)))
     }
 }
 
@@ -631,9 +632,12 @@ mod tests {
             b',',
         );
         let mut rows = Vec::new();
-        while let Some((line, row)) = table.next().unwrap() {
+        while let Some((lines, row)) = table.next().unwrap() {
             let cells = |row: &Record| row.cells.iter().map(<[u8]>::to_vec).collect();
-            rows.push((line, row.map(|row| (cells(row), row.has_stray_quotes))));
+            rows.push((
+                lines.start,
+                row.map(|row| (cells(row), row.has_stray_quotes)),
+            ));
         }
         rows
     }

@@ -2,10 +2,13 @@
 //! cell.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use jiff::civil::Date;
+use regex::Regex;
 use serde::Deserialize;
 
+use super::cells::{has_word, pattern};
 use crate::import::lint::is_placeholder;
 use crate::model::fold::{fold, is_blank};
 use crate::model::message::{Message, message};
@@ -45,6 +48,17 @@ const TO: &str = "to until till through thru bis au al all' a ate";
 /// Words and signs without a meaning: articles, prepositions, and the ends of ordinal numbers.
 const FILLERS: &str =
     "the of from den der vom von le l' du el de del il dal dall' o st nd rd th er °";
+
+/// The time of day of a date that has none, with no time zone or UTC.
+static MIDNIGHT: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^0?0:00(:00)?(\.0*)?[Zz]*(\+00:00)*$"));
+
+/// The parts of a text with dates.
+static PARTS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?s)[0-9]+|[\p{Alphabetic}'°]+|."));
+
+/// A date such as `20260315`.
+static EIGHT_DIGITS: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\b([0-9]{4})([0-9]{2})([0-9]{2})\b"));
 
 /// The order of day, month and year in a date.
 #[derive(
@@ -133,7 +147,7 @@ pub(in crate::import) fn date_range(
     if let Some((day, time)) = cell.split_once(['T', ' '])
         && let Ok(date) = parse_date(day)
     {
-        return if is_midnight(time) {
+        return if MIDNIGHT.is_match(time) {
             Ok(Some((date, date)))
         } else {
             Err(message!("has a time of day; write only the date, `{day}`"))
@@ -147,11 +161,7 @@ pub(in crate::import) fn date_range(
 
 /// Returns true for the name of a month, folded.
 pub(super) fn month_named(word: &str) -> bool {
-    word == "mar"
-        || MONTHS
-            .iter()
-            .flat_map(|words| words.split(' '))
-            .any(|name| name == word)
+    word == "mar" || MONTHS.iter().any(|names| has_word(names, word))
 }
 
 /// Returns a text in its folded form, without `-feira`. The months of `2026年3月15日(日)～17日` get names.
@@ -176,52 +186,29 @@ pub(super) fn folded(text: &str) -> String {
 
 /// Splits a folded text. Returns `None` if a part of it belongs to no date.
 fn split(text: &str) -> Option<Vec<Part>> {
-    let is_letter = |sign: char| sign.is_alphabetic() || matches!(sign, '\'' | '°');
-    let mut parts = Vec::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let ends = |sign: char| match first {
-            '0'..='9' => !sign.is_ascii_digit(),
-            _ => !is_letter(first) || !is_letter(sign),
-        };
-        let len = rest
-            .char_indices()
-            .skip(1)
-            .find(|(_, sign)| ends(*sign))
-            .map_or(rest.len(), |(at, _)| at);
-        let (piece, after) = rest.split_at(len);
-        rest = after;
-        if len == 8 && first.is_ascii_digit() {
-            // `20260315`.
-            let number = |digits: &str| digits.parse::<i16>().ok();
-            let (month, day) = piece[4..].split_at(2);
-            parts.push(('y', number(&piece[..4])?));
-            parts.extend([('-', 0), ('d', number(month)?)]);
-            parts.extend([('-', 0), ('d', number(day)?)]);
-            continue;
-        }
-        let is_in = |words: &str| words.split(' ').any(|word| word == piece);
+    let text = EIGHT_DIGITS.replace_all(text, "$1-$2-$3");
+    let pieces = PARTS.find_iter(&text).map(|piece| piece.as_str());
+    let pieces = pieces.filter(|piece| !piece.chars().all(is_blank) && !has_word(FILLERS, piece));
+    let parts = pieces.map(|piece| {
         let number_in = |table: &[&str]| {
-            table
-                .iter()
-                .zip(1..)
-                .find(|(words, _)| is_in(words))
-                .map(|(_, at)| at)
+            let mut words = (1..).zip(table);
+            words
+                .find(|(_, words)| has_word(words, piece))
+                .map(|(number, _)| number)
         };
-        parts.push(match (first, len) {
-            ('0'..='9', 1 | 2) => ('d', piece.parse().ok()?),
-            ('1'..='9', 4) => ('y', piece.parse().ok()?),
-            ('-' | '/' | '.' | ',', _) => (first, 0),
-            _ if is_blank(first) || is_in(FILLERS) => continue,
-            _ if is_in(TO) => ('>', 0),
+        Some(match (piece.parse().ok(), piece.len()) {
+            (Some(number), 1 | 2) => ('d', number),
+            (Some(number), 4) if number >= 1000 => ('y', number),
+            _ if has_word("- / . ,", piece) => (piece.chars().next()?, 0),
+            _ if has_word(TO, piece) => ('>', 0),
             _ if piece == "mar" => ('T', 3),
             _ => match number_in(&MONTHS) {
                 Some(month) => ('M', month),
                 None => ('W', number_in(&WEEKDAYS)?),
             },
-        });
-    }
-    Some(parts)
+        })
+    });
+    parts.collect()
 }
 
 /// Returns the first and the last day. A single date is both.
@@ -245,6 +232,19 @@ fn read_range(parts: &[Part], order: Option<DateOrder>) -> Result<Option<(Date, 
     Ok(None)
 }
 
+/// The forms of a day, by the signs of its parts, and the meanings of their numbers: day, month and year. Between
+/// points, the day is first whatever the option says. The first two numbers of the last one may be anything.
+const FORMS: [(&str, &str); 5] = [
+    (
+        "dMy d.d.y d/d/y d-d-y dMd d.d.d d/d/d d-d-d dM d.d d",
+        "dmy",
+    ),
+    ("Mdy Md", "mdy"),
+    ("yMd y-d-d y/d/d y.d.d", "ymd"),
+    ("dy d,y", "dy"),
+    ("Mdd", ""),
+];
+
 /// Reads a day, perhaps without month and year. Returns `None` for anything else.
 fn read_day(parts: &[Part], order: Option<DateOrder>) -> Result<Option<Day>, Message> {
     let (weekday, parts) = match parts {
@@ -255,45 +255,33 @@ fn read_day(parts: &[Part], order: Option<DateOrder>) -> Result<Option<Day>, Mes
         all => (None, all),
     };
     let form = form_of(parts, weekday.is_some());
-    let numbers = parts
-        .iter()
-        .filter(|(sign, _)| sign.is_alphabetic())
-        .map(|(_, number)| *number);
-    let (year, month, day) = match (form.as_str(), &numbers.collect::<Vec<_>>()[..]) {
-        // Between points, the day is first whatever the option says.
-        ("dMy" | "d.d.y", &[day, month, year])
-        | ("Mdy", &[month, day, year])
-        | ("yMd" | "y-d-d" | "y/d/d" | "y.d.d", &[year, month, day]) => {
-            (Some(year), Some(month), day)
-        }
-        ("d/d/y" | "d-d-y", &[first, second, year]) => {
-            let (day, month) = in_order(first, second, order)?;
-            (Some(year), Some(month), day)
-        }
-        // The option says that the source has such dates. They are of this century.
-        ("dMd" | "d.d.d", &[day, month, year]) if order.is_some() => {
-            (Some(2000 + year), Some(month), day)
-        }
-        ("d/d/d" | "d-d-d", &[first, second, year]) if order.is_some() => {
-            let (day, month) = in_order(first, second, order)?;
-            (Some(2000 + year), Some(month), day)
-        }
-        ("dM" | "d.d", &[day, month]) | ("Md", &[month, day]) => (None, Some(month), day),
-        ("dy" | "d,y", &[day, year]) => (Some(year), None, day),
-        ("d", &[day]) => (None, None, day),
-        ("dMd" | "Mdd" | "d.d.d" | "d/d/d" | "d-d-d", _) => {
-            return Err(
-                "has no year of four digits; write a date as YYYY-MM-DD, such as 2026-03-15, or set --dates, so that \
-                        26 means 2026"
-                    .into(),
-            );
-        }
-        _ => return Ok(None),
+    let Some((_, meanings)) = FORMS.iter().find(|(forms, _)| has_word(forms, &form)) else {
+        return Ok(None);
+    };
+    let numbers = parts.iter().filter(|(sign, _)| sign.is_alphabetic());
+    let numbers: Vec<i16> = numbers.map(|(_, number)| *number).collect();
+    let number_of = |meaning: char, meanings: &str| {
+        let at = meanings.find(meaning)?;
+        numbers.get(at).copied()
+    };
+    let year = number_of('y', meanings);
+    if meanings.is_empty() || order.is_none() && year.is_some_and(|year| year < 100) {
+        return Err(
+            "has no year of four digits; write a date as YYYY-MM-DD, such as 2026-03-15, or set --dates, so that \
+                    26 means 2026"
+                .into(),
+        );
+    }
+    let is_open = has_word("d/d/y d-d-y d/d/d d-d-d", &form);
+    let meanings = match is_open && is_month_first(numbers[0], numbers[1], order)? {
+        true => "md",
+        false => meanings,
     };
     Ok(Some(Day {
-        year,
-        month,
-        day,
+        // The option says that the source has years of two digits. They are of this century.
+        year: year.map(|year| if year < 100 { 2000 + year } else { year }),
+        month: number_of('m', meanings),
+        day: number_of('d', meanings).unwrap_or(0),
         weekday,
     }))
 }
@@ -339,43 +327,33 @@ impl Day {
         let Ok(date) = Date::new(year, month, day) else {
             return Ok(None);
         };
-        match date.weekday() {
-            right
-                if self
-                    .weekday
-                    .is_some_and(|named| named != i16::from(right.to_monday_one_offset())) =>
-            {
-                Err(message!(
-                    "names another weekday, but {date} is a {right:?}; write the right date as YYYY-MM-DD"
-                ))
-            }
-            _ => Ok(Some(date)),
+        let right = date.weekday();
+        if self
+            .weekday
+            .is_some_and(|named| named != i16::from(right.to_monday_one_offset()))
+        {
+            return Err(message!(
+                "names another weekday, but {date} is a {right:?}; write the right date as YYYY-MM-DD"
+            ));
         }
+        Ok(Some(date))
     }
 }
 
-/// Returns the day and the month of two numbers.
-fn in_order(first: i16, second: i16, order: Option<DateOrder>) -> Result<(i16, i16), Message> {
+/// Returns true if of two numbers the first is the month.
+fn is_month_first(first: i16, second: i16, order: Option<DateOrder>) -> Result<bool, Message> {
     match order {
-        Some(DateOrder::Dmy) if second <= 12 => Ok((first, second)),
-        Some(DateOrder::Mdy) if first <= 12 => Ok((second, first)),
+        Some(DateOrder::Dmy) if second <= 12 => Ok(false),
+        Some(DateOrder::Mdy) if first <= 12 => Ok(true),
         Some(order) => Err(message!("is not a date in the order --dates {order}; write a date as YYYY-MM-DD")),
-        None if first > 12 || first == second => Ok((first, second)),
-        None if second > 12 => Ok((second, first)),
+        None if first > 12 || first == second => Ok(false),
+        None if second > 12 => Ok(true),
         None => {
             Err("may be day/month or month/day; write a date as YYYY-MM-DD, such as 2026-03-15, or set the order with \
                      --dates dmy or --dates mdy"
                 .into())
         }
     }
-}
-
-/// Returns true if a time of day is midnight, with no time zone or UTC.
-fn is_midnight(time: &str) -> bool {
-    let clock = time.trim_end_matches("+00:00").trim_end_matches(['Z', 'z']);
-    let (whole, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
-    matches!(whole, "00:00" | "00:00:00" | "0:00" | "0:00:00")
-        && fraction.bytes().all(|byte| byte == b'0')
 }
 
 #[cfg(test)]

@@ -1,107 +1,234 @@
-//! A JSON reader. It rejects duplicate keys, and reports the path of each fault.
+//! JSON objects as cells. It rejects duplicate keys, and reports the path of each fault.
 
-use std::cell::RefCell;
-use std::{fmt, iter};
+use std::borrow::Cow;
+use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::error::Category;
-use serde_json::map::Entry;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::table_cell::TableCell;
 use crate::model::message::{Message, message};
+use crate::model::value::json::{as_text, is_empty};
 
-/// Returns the values of the object at `path` that are no objects, with their paths: their keys, joined by dots. The
-/// values in a list of objects are lists. A value with a path for which `is_whole` returns true stays as it is.
-pub(in crate::import) fn leaves(
-    path: &str,
-    members: Map<String, Value>,
-    is_whole: &dyn Fn(&str) -> bool,
-) -> Vec<(String, Value)> {
-    let mut found = Vec::with_capacity(members.len());
-    for (key, value) in members {
-        let path = if path.is_empty() {
-            key
-        } else {
-            format!("{path}.{key}")
-        };
-        match value {
-            Value::Object(inner) if !is_whole(&path) => {
-                found.extend(leaves(&path, inner, is_whole));
+/// The values of an object that are no objects, each with its path: its keys, joined by dots.
+pub(super) type Leaves<'t> = Vec<(Cow<'t, str>, TableCell<'t>)>;
+
+/// The path to a fault, and the fault with its remedy.
+pub(super) type PathAndFault = (String, Message);
+
+/// The first character of a text.
+const QUOTE: char = '\u{22}';
+
+/// The maximum depth of lists and objects.
+const MAX_DEPTH: usize = 100;
+
+/// Reads objects as cells.
+#[derive(Clone, Copy)]
+pub(super) struct LeafReader<'r> {
+    /// The separator of items in the text of a list.
+    pub separator: &'r str,
+    /// Returns true for the path of a value that is read as a whole, even if it is an object.
+    pub is_whole: &'r dyn Fn(&str) -> bool,
+}
+
+impl LeafReader<'_> {
+    /// Reads the object at `path`. The values in a list of objects are lists.
+    pub fn read<'t>(self, path: &str, object: &'t str) -> Result<Leaves<'t>, PathAndFault> {
+        let members = checked_members(path, object)?;
+        let mut found = Vec::with_capacity(members.len());
+        for (key, value) in members {
+            let path = joined(path, key);
+            let value = value.get();
+            let objects = match objects_in(value) {
+                objects if !objects.is_empty() && (self.is_whole)(&path) => Vec::new(),
+                objects => objects,
+            };
+            match &*objects {
+                [] => {
+                    let cell = self.cell(&path, value)?;
+                    found.push((path, cell));
+                }
+                // A list of one object is this object.
+                [object] => found.extend(self.read(&path, object)?),
+                objects => found.extend(self.read_all(&path, objects)?),
             }
-            // A list of one object is this object.
-            Value::Array(mut items) if matches!(*items, [Value::Object(_)]) && !is_whole(&path) => {
-                if let Some(Value::Object(inner)) = items.pop() {
-                    found.extend(leaves(&path, inner, is_whole));
+        }
+        Ok(found)
+    }
+
+    /// Reads a list of objects.
+    fn read_all<'t>(self, path: &str, objects: &[&str]) -> Result<Leaves<'t>, PathAndFault> {
+        let mut lists: Map<String, Value> = Map::new();
+        for object in objects {
+            for (path, cell) in self.read(path, object)? {
+                let value = cell.json.unwrap_or_else(|| Value::from(cell.text));
+                let items = match value {
+                    Value::Array(items) => items,
+                    value => vec![value],
+                };
+                let list = lists
+                    .entry(path)
+                    .or_insert_with(|| Value::Array(Vec::new()));
+                if let Some(list) = list.as_array_mut() {
+                    list.extend(items);
                 }
             }
-            Value::Array(items)
-                if !items.is_empty() && items.iter().all(Value::is_object) && !is_whole(&path) =>
-            {
-                let mut lists = Map::new();
-                for item in items {
-                    let Value::Object(inner) = item else { continue };
-                    for (path, value) in leaves(&path, inner, is_whole) {
-                        if let Value::Array(list) = lists
-                            .entry(path)
-                            .or_insert_with(|| Value::Array(Vec::new()))
-                        {
-                            match value {
-                                Value::Array(inner) => list.extend(inner),
-                                value => list.push(value),
-                            }
-                        }
-                    }
-                }
-                found.extend(lists);
-            }
-            value => found.push((path, value)),
+        }
+        let lists = lists.into_iter();
+        let cells = lists.map(|(path, list)| (path.into(), self.cell_of(list)));
+        Ok(cells.collect())
+    }
+
+    /// Returns a JSON value as a cell.
+    fn cell<'t>(self, path: &str, text: &'t str) -> Result<TableCell<'t>, PathAndFault> {
+        if !text.starts_with(QUOTE) {
+            return Ok(self.cell_of(parse(path, text, 0)?));
+        }
+        match serde_json::from_str(text) {
+            Ok(Text(text)) => Ok(TableCell::text(text)),
+            Err(error) => Err((path.to_owned(), explain(&error, text))),
         }
     }
-    found
+
+    /// Returns a value that is no text as a cell. Its text for a list has the items, joined by their separator.
+    fn cell_of<'t>(self, value: Value) -> TableCell<'t> {
+        let text: Cow<'_, str> = match &value {
+            Value::Null => return TableCell::default(),
+            Value::Bool(true) => "true".into(),
+            Value::Array(items) => {
+                let items = items.iter().filter(|item| !is_empty(item));
+                let texts: Vec<Cow<'_, str>> = items.map(as_text).collect();
+                texts.join(self.separator).into()
+            }
+            other => other.to_string().into(),
+        };
+        TableCell {
+            is_number: value.is_number(),
+            json: Some(value),
+            ..TableCell::text(text)
+        }
+    }
 }
 
-/// Parses one JSON value. The error is the keys from the top level to the fault, joined by dots, and the fault with its
-/// remedy.
-pub fn parse(text: &str) -> Result<Value, (String, Message)> {
-    let trail = RefCell::new(Vec::new());
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    JsonReader { trail: &trail }
-        .deserialize(&mut deserializer)
-        .and_then(|json| deserializer.end().map(|()| json))
-        .map_err(|error| {
-            let path: Vec<String> = trail.take().into_iter().rev().collect();
-            (path.join("."), explain(&error, text))
-        })
+fn joined<'t>(path: &str, key: Cow<'t, str>) -> Cow<'t, str> {
+    match path {
+        "" => key,
+        path => format!("{path}.{key}").into(),
+    }
 }
+
+/// Returns an object as a list, or the objects of a list of objects. Returns none for anything else.
+fn objects_in(value: &str) -> Vec<&str> {
+    let mut objects = Vec::new();
+    if value.starts_with('{') {
+        objects.push(value);
+    } else if is_list_with(value, '{') {
+        objects.extend(items_of(value));
+    }
+    if !objects.iter().all(|item| item.starts_with('{')) {
+        objects.clear();
+    }
+    objects
+}
+
+/// Returns true for a list whose first item begins with `first`.
+pub(super) fn is_list_with(value: &str, first: char) -> bool {
+    let items = value.strip_prefix('[');
+    items.is_some_and(|items| items.trim_ascii_start().starts_with(first))
+}
+
+/// Returns the items of a list. Returns none for anything else.
+pub(super) fn items_of(list: &str) -> impl Iterator<Item = &str> {
+    let items: Vec<&RawValue> = serde_json::from_str(list).unwrap_or_default();
+    items.into_iter().map(RawValue::get)
+}
+
+/// Parses a valid JSON value, and rejects duplicate keys in it.
+fn parse(path: &str, text: &str, depth: usize) -> Result<Value, PathAndFault> {
+    let has_objects = text.contains('{') && depth < MAX_DEPTH;
+    if text.starts_with('{') && has_objects {
+        let mut object = Map::new();
+        for (key, value) in checked_members(path, text)? {
+            let value = parse(&joined(path, Cow::Borrowed(&key)), value.get(), depth + 1)?;
+            object.insert(key.into(), value);
+        }
+        Ok(Value::Object(object))
+    } else if text.starts_with('[') && has_objects {
+        let items = items_of(text).map(|item| parse(path, item, depth + 1));
+        items.collect()
+    } else {
+        serde_json::from_str(text).map_err(|error| (path.to_owned(), explain(&error, text)))
+    }
+}
+
+/// The members of an object, in their order.
+pub(super) type Members<'t> = Vec<(Cow<'t, str>, &'t RawValue)>;
 
 /// Returns the members of an object, also those whose key appears again. Returns none for anything else.
-pub(super) fn members(text: &str) -> Vec<(String, &RawValue)> {
-    struct Members;
-    impl<'de> Visitor<'de> for Members {
-        type Value = Vec<(String, &'de RawValue)>;
+pub(super) fn members(text: &str) -> Members<'_> {
+    let mut reader = ObjectReader::default();
+    let read = serde_json::Deserializer::from_str(text).deserialize_map(&mut reader);
+    read.map_or_else(|_| Vec::new(), |()| reader.members)
+}
 
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object")
+/// Returns the members of the object at `path`, or its fault.
+fn checked_members<'t>(path: &str, object: &'t str) -> Result<Members<'t>, PathAndFault> {
+    let mut reader = ObjectReader::default();
+    let mut json = serde_json::Deserializer::from_str(object);
+    let read = json.deserialize_map(&mut reader).and_then(|()| json.end());
+    let (key, fault) = match read {
+        Err(error) => (reader.key.unwrap_or_default(), explain(&error, object)),
+        Ok(()) => {
+            let mut keys: Vec<&str> = reader.members.iter().map(|(key, _)| &**key).collect();
+            keys.sort_unstable();
+            let Some(pair) = keys.windows(2).find(|pair| pair[0] == pair[1]) else {
+                return Ok(reader.members);
+            };
+            let fault = "appears twice in its object; give each key once";
+            (pair[0].to_owned().into(), fault.into())
         }
+    };
+    Err((joined(path, key).into_owned(), fault))
+}
 
-        fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
-            iter::from_fn(|| entries.next_entry().transpose()).collect()
-        }
+/// Reads an object.
+#[derive(Default)]
+struct ObjectReader<'t> {
+    members: Members<'t>,
+    /// The key whose value is read.
+    key: Option<Cow<'t, str>>,
+}
+
+/// A text, which is borrowed if it has no escapes.
+#[derive(Deserialize)]
+struct Text<'t>(#[serde(borrow)] Cow<'t, str>);
+
+impl<'t> Visitor<'t> for &mut ObjectReader<'t> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
     }
-    serde_json::Deserializer::from_str(text)
-        .deserialize_map(Members)
-        .unwrap_or_default()
+
+    fn visit_map<A: MapAccess<'t>>(self, mut entries: A) -> Result<(), A::Error> {
+        while let Some(Text(key)) = entries.next_key()? {
+            self.key = Some(key);
+            let value = entries.next_value()?;
+            let key = self.key.take();
+            self.members.extend(key.map(|key| (key, value)));
+        }
+        Ok(())
+    }
 }
 
 /// Returns the message for an error. `text` is the line with the error.
 pub(super) fn explain(error: &serde_json::Error, text: &str) -> Message {
     let reason = error.to_string();
-    let line = error.line();
+    let reason = reason.split(" at line ").next().unwrap_or_default();
     let column = error.column();
-    let reason = reason
-        .strip_suffix(&format!(" at line {line} column {column}"))
-        .unwrap_or(&reason);
     match error.classify() {
         Category::Data => message!("{reason}"),
         Category::Eof => {
@@ -111,10 +238,8 @@ pub(super) fn explain(error: &serde_json::Error, text: &str) -> Message {
         }
         Category::Io | Category::Syntax => {
             let after = text.get(column.saturating_sub(1)..).unwrap_or_default();
-            if ["NaN", "Infinity", "-Infinity", "nan", "inf"]
-                .iter()
-                .any(|word| after.starts_with(word))
-            {
+            let words = ["NaN", "Infinity", "-Infinity", "nan", "inf"];
+            if words.iter().any(|word| after.starts_with(word)) {
                 message!(
                     "is not valid JSON: JSON has no NaN and no Infinity (column {column}); write null"
                 )
@@ -125,98 +250,40 @@ pub(super) fn explain(error: &serde_json::Error, text: &str) -> Message {
     }
 }
 
-/// Parses a value. On failure `trail` contains the keys from the fault up to the top level.
-#[derive(Clone, Copy)]
-struct JsonReader<'t> {
-    trail: &'t RefCell<Vec<String>>,
-}
-
-impl<'de> DeserializeSeed<'de> for JsonReader<'_> {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for JsonReader<'_> {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(self)? {
-            list.push(item);
-        }
-        Ok(list.into())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut members = Map::new();
-        while let Some(key) = entries.next_key::<String>()? {
-            let value = match entries.next_value_seed(self) {
-                Ok(value) => value,
-                Err(error) => {
-                    self.trail.borrow_mut().push(key);
-                    return Err(error);
-                }
-            };
-            match members.entry(key) {
-                Entry::Vacant(place) => drop(place.insert(value)),
-                Entry::Occupied(first) => {
-                    self.trail.borrow_mut().push(first.key().clone());
-                    let fault = "appears twice in its object; give each key once";
-                    return Err(A::Error::custom(fault));
-                }
-            }
-        }
-        Ok(members.into())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::value::json::as_text;
+
+    /// Returns the leaves of an object, each with its path and its text, or its fault.
+    fn read(text: &str) -> Result<String, PathAndFault> {
+        let reader = LeafReader {
+            separator: "; ",
+            is_whole: &|path| path == "whole",
+        };
+        let leaves = reader.read("", text)?.into_iter();
+        let shown: Vec<String> = leaves
+            .map(|(path, cell)| match cell.json_type() {
+                Some(json) => format!("{path}={} ({json})", cell.text),
+                None => format!("{path}={}", cell.text),
+            })
+            .collect();
+        Ok(shown.join(" "))
+    }
 
     #[test]
     fn values_are_read() {
         let cases = cases![
-            r#"{"b":1,"a":[null,true,-1,5.0,"x"]}"#, r#"{"b":1,"a":[null,true,-1,5.0,"x"]}"#;
-            "9007199254740992", "9007199254740992";
-            "18446744073709551616", "1.8446744073709552e+19";
-            r#" "caf\u00e9" "#, "café";
-            "-0", "-0.0";
+            r#"{"b":1,"a":[null,true,-1,5.0,"x"]}"#, "b=1 (a number) a=true; -1; 5.0; x (a list)";
+            r#"{"a":9007199254740992,"b":18446744073709551616,"c":-0}"#,
+                "a=9007199254740992 (a number) b=1.8446744073709552e+19 (a number) c=-0.0 (a number)";
+            r#" {"a": "caf\u00e9", "\u0062": null, "c": false, "d": ""} "#, "a=café b= c=false (true or false) d=";
+            r#"{"a":{"b":{},"c":{"d":"x"}},"e":{}}"#, "a.c.d=x";
+            r#"{"a":[{"b":"x"}],"whole":{"b":"x"}}"#, "a.b=x whole={\"b\":\"x\"} (an object)";
+            r#"{"a":[{"b":"x","c":1},{"b":["y","z"]}]}"#, "a.b=x; y; z (a list) a.c=1 (a list)";
+            r#"{"whole":[{"b":1}],"a":[{"b":1},2]}"#, "whole={\"b\":1} (a list) a={\"b\":1}; 2 (a list)";
         ];
         for (text, expected) in cases {
-            assert_eq!(as_text(&parse(text).unwrap()), expected, "{text}");
+            assert_eq!(read(text).unwrap(), expected, "{text}");
         }
     }
 
@@ -226,9 +293,11 @@ mod tests {
             r#"{"a":1,"a":2}"#, "a", "appears twice";
             r#"{"f":{"oral":true,"\u006fral":true}}"#, "f.oral", "appears twice";
             r#"{"o":[{"id":1,"id":1}]}"#, "o.id", "appears twice";
-            r#"{"f":{"oral":NaN}}"#, "f.oral", "no NaN";
+            r#"{"f":{"oral":NaN}}"#, "f", "no NaN";
             r#"{"f":-Infinity}"#, "f", "no NaN and no Infinity";
             r#"{"sjr":1e999}"#, "sjr", "number out of range";
+            r#"{"o":[{"a":1},{"a":{"b":1,"b":2}}]}"#, "o.a.b", "appears twice";
+            r#"{"whole":[[{"id":1,"id":1}]]}"#, "whole.id", "appears twice";
             r#"{"sjr":.5}"#, "sjr", "expected value (column 8)";
             r#"{"sjr":05}"#, "sjr", "invalid number";
             r#"{"name":"\ud800"}"#, "name", "is not valid JSON";
@@ -239,14 +308,21 @@ mod tests {
             r#"{'a':1}"#, "", "key must be a string";
         ];
         for (text, path, message) in cases {
-            let (found, fault) = parse(text).unwrap_err();
+            let (found, fault) = read(text).unwrap_err();
             assert_eq!(found, path, "{text}: {fault}");
             assert!(fault.contains(message), "{text}: {fault}");
         }
-        assert!(
-            parse(&"[".repeat(100_000)).is_err(),
-            "deep nesting must not overflow the stack"
-        );
+        for nested in ["[", "{\"a\":", "[{\"a\":"] {
+            let closed = nested.chars().rev().filter_map(|sign| match sign {
+                '[' => Some(']'),
+                '{' => Some('}'),
+                _ => None,
+            });
+            let closed: String = closed.collect();
+            let deep = format!("{}1{}", nested.repeat(100_000), closed.repeat(100_000));
+            let (_, fault) = read(&format!("{{\"whole\":{deep}}}")).unwrap_err();
+            assert!(fault.contains("recursion limit"), "{nested}: {fault}");
+        }
     }
 
     #[test]
@@ -260,7 +336,7 @@ mod tests {
             0.000123456789012345,
         ] {
             assert_eq!(
-                parse(&format!("{value}")).ok(),
+                parse("", &format!("{value}"), 0).ok(),
                 Some(Value::from(value)),
                 "{value}"
             );
@@ -270,7 +346,7 @@ mod tests {
             bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let value = f64::from_bits((bits >> 12) | 0x3FF0_0000_0000_0000) * 40.0;
             assert_eq!(
-                parse(&format!("{value:?}")).ok(),
+                parse("", &format!("{value:?}"), 0).ok(),
                 Some(Value::from(value)),
                 "{value}"
             );

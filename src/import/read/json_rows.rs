@@ -1,12 +1,14 @@
 //! JSON objects, read like the rows of a table: one per line (JSON Lines), or a list of them in a document.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
+use std::rc::Rc;
 
 use serde_json::value::RawValue;
-use serde_json::{Deserializer, Map, Value};
+use serde_json::{Deserializer, Value};
 
 use super::columns::Columns;
-use super::json::{explain, leaves, members, parse};
+use super::json::{LeafReader, Leaves, Members, explain, is_list_with, items_of, members};
 use super::options::{Bounds, ReadOptions, RowFilter, is_one_of};
 use super::row_sink::RowSink;
 use super::table_cell::TableCell;
@@ -17,7 +19,7 @@ use crate::model::Fields;
 use crate::model::fold::{comparable, is_blank};
 use crate::model::message::message;
 use crate::model::value::JsonType;
-use crate::model::value::json::{as_text, is_empty};
+use crate::model::value::json::as_text;
 use crate::model::value::text::ITEM_SEPARATOR;
 
 /// Reads all lines that are not blank. Memory use is bounded by the length limit.
@@ -58,11 +60,9 @@ impl<F: Fields> TableReader<'_, '_, F> {
         let notation = self.notation;
         let header = &mut self.header;
         self.rows.add(line, |faults| {
-            let members = parse_object(text, faults)?;
-            let leaves = leaves("", members, &|path| is_whole::<F>(path, options));
+            let leaves = read_leaves(text, options, &|path| is_whole::<F>(path, options), faults)?;
             if let Some(effects) = faults.effects() {
-                let mapped = |(path, _): &(String, Value)| mapping(path, options);
-                let used = leaves.iter().filter_map(mapped);
+                let used = leaves.iter().filter_map(|(path, _)| mapping(path, options));
                 effects.used_columns.extend(used.map(|(at, _)| at));
             }
             if !pass_filters(&leaves, options) {
@@ -75,50 +75,67 @@ impl<F: Fields> TableReader<'_, '_, F> {
                 let paths = leaves.iter().map(|(path, _)| path);
                 columns.names.iter().eq(paths)
             };
-            let (columns, cells) = match std::mem::replace(header, HeaderState::Found(None)) {
+            let known = match header {
                 // The names of the object before were checked.
-                HeaderState::Found(Some(columns)) if is_next(&columns) => {
-                    let values = leaves.into_iter().map(|(_, value)| value);
-                    (columns, values.map(|value| cell(value, options)).collect())
-                }
-                _ => {
+                HeaderState::Found(Some(columns)) if is_next(columns) => Some(Rc::clone(columns)),
+                _ => None,
+            };
+            let (columns, cells) = match known {
+                Some(columns) => (columns, leaves.into_iter().map(|(_, cell)| cell).collect()),
+                None => {
                     let (paths, cells) = named_cells::<F>(leaves, options, faults);
-                    let header: Vec<_> = paths.into_iter().map(TableCell::text).collect();
-                    let columns = Columns::read::<F>(&header, options, notation.container, faults)?;
+                    let columns = Columns::read::<F>(&paths, options, notation.container, faults)?;
+                    let columns = Rc::new(columns);
+                    // The faults of a header are reported at each object.
+                    if !faults.has_fault() {
+                        *header = HeaderState::Found(Some(Rc::clone(&columns)));
+                    }
                     (columns, cells)
                 }
             };
-            let is_usable = !faults.has_fault();
-            let row = RowReader::new(options, notation, faults).read(&columns, &cells);
-            // The faults of a header are reported at each object.
-            *header = HeaderState::Found(is_usable.then_some(columns));
-            row
+            RowReader::new(options, notation, faults).read(&columns, &cells)
         });
     }
 }
 
-/// Parses an object, or reports its fault.
-pub(in crate::import) fn parse_object(
-    text: &[u8],
+/// Reads the values of an object, or reports its fault. A value with a path for which `is_whole` returns true is read as
+/// it is.
+pub(super) fn read_leaves<'t>(
+    text: &'t [u8],
+    options: &ReadOptions,
+    is_whole: &dyn Fn(&str) -> bool,
     faults: &mut RowFaults<'_>,
-) -> Option<Map<String, Value>> {
-    match std::str::from_utf8(text).map(parse) {
-        Ok(Ok(Value::Object(members))) => return Some(members),
-        Ok(Ok(other)) => {
-            let message = message!(
-                "is {}; write one object per line, such as {{\"id\": 1}}, or a list of objects in a .json file",
-                JsonType::of(&other)
-            );
-            faults.push_row(Some(&as_text(&other)), message);
+) -> Option<Leaves<'t>> {
+    let Ok(text) = std::str::from_utf8(text).map_err(|error| {
+        let position = error.valid_up_to() + 1;
+        let message =
+            message!("is not UTF-8 (at byte {position} of the line); save the file as UTF-8");
+        faults.push_row(None, message);
+    }) else {
+        return None;
+    };
+    if !text.trim_ascii_start().starts_with('{') {
+        match serde_json::from_str::<Value>(text) {
+            Ok(other) => {
+                let message = message!(
+                    "is {}; write one object per line, such as {{\"id\": 1}}, or a list of objects in a .json file",
+                    JsonType::of(&other)
+                );
+                faults.push_row(Some(&as_text(&other)), message);
+            }
+            Err(error) => faults.push_row(None, explain(&error, text)),
         }
-        Ok(Err((path, message))) if path.is_empty() => faults.push_row(None, message),
-        Ok(Err((path, message))) => faults.push(&path, message),
-        Err(error) => {
-            let position = error.valid_up_to() + 1;
-            let message =
-                message!("is not UTF-8 (at byte {position} of the line); save the file as UTF-8");
-            faults.push_row(None, message);
-        }
+        return None;
+    }
+    let separator = options.list_separator.as_deref().unwrap_or(ITEM_SEPARATOR);
+    let reader = LeafReader {
+        separator,
+        is_whole,
+    };
+    match reader.read("", text) {
+        Ok(leaves) => return Some(leaves),
+        Err((path, message)) if path.is_empty() => faults.push_row(None, message),
+        Err((path, message)) => faults.push(&path, message),
     }
     None
 }
@@ -142,46 +159,45 @@ fn is_whole<F: Fields>(path: &str, options: &ReadOptions) -> bool {
 
 /// Returns true if an object has the values that the options demand. An absent member counts as empty. Objects of
 /// other kinds may have other members, so filters come first.
-fn pass_filters(leaves: &[(String, Value)], options: &ReadOptions) -> bool {
+fn pass_filters(leaves: &Leaves<'_>, options: &ReadOptions) -> bool {
     let filters = options.filters.iter().map(|given| &given.value);
     let mut of_rows = filters.filter(|filter| filter.field.is_none());
     of_rows.all(|RowFilter { column, values, .. }| {
         let found = leaves
             .iter()
             .find(|(path, _)| column.matches(&comparable(path), 1, None));
-        let text = found.map_or_else(String::new, |(_, value)| {
-            cell(value.clone(), options).text.into_owned()
-        });
+        let text = found.map_or("", |(_, cell)| &*cell.text);
         is_one_of(values, text.trim_matches(is_blank))
     })
 }
 
-/// Returns the members that are read, and their cells.
-fn named_cells<F: Fields>(
-    leaves: Vec<(String, Value)>,
+/// Returns the paths of the members that are read, and their cells.
+fn named_cells<'t, F: Fields>(
+    leaves: Leaves<'t>,
     options: &ReadOptions,
     faults: &mut RowFaults<'_>,
-) -> (Vec<String>, Vec<TableCell<'static>>) {
-    let mut paths: Vec<String> = Vec::with_capacity(leaves.len());
+) -> (Vec<TableCell<'t>>, Vec<TableCell<'t>>) {
+    let mut paths = Vec::with_capacity(leaves.len());
     let mut cells = Vec::with_capacity(leaves.len());
-    for (path, value) in leaves {
+    for (path, cell) in leaves {
         // An option that ignores an object ignores its members.
         let mut dots = path.match_indices('.');
         if dots.any(|(at, _)| options.ignores(&path[..at])) {
             continue;
         }
-        let names = F::table().fields.iter().map(|field| &field.name);
-        let within: Vec<&String> = names.filter(|name| is_within(name, &path)).collect();
+        let names = F::table().fields.iter().map(|field| &*field.name);
+        let within: Vec<&str> = names.filter(|name| is_within(name, &path)).collect();
         if within.is_empty() || mapping(&path, options).is_some() {
-            paths.push(path);
-            cells.push(cell(value, options));
-        } else if is_empty(&value) {
+            paths.push(TableCell::text(path));
+            cells.push(cell);
+        } else if cell.json.is_none() && cell.text.is_empty() {
             // Null for an object.
-            cells.resize(cells.len() + within.len(), TableCell::default());
-            paths.extend(within.into_iter().cloned());
+            cells.resize(cells.len() + within.len(), cell);
+            paths.extend(within.into_iter().map(TableCell::text));
         } else {
-            let message = message!("is {}; write an object", JsonType::of(&value));
-            faults.push_value(&path, &as_text(&value), message);
+            let found = cell.json_type().unwrap_or(JsonType::Text);
+            let message = message!("is {found}; write an object");
+            faults.push_value(&path, &cell.text, message);
         }
     }
     (paths, cells)
@@ -190,39 +206,6 @@ fn named_cells<F: Fields>(
 /// Returns true if a path is that of a member of the object at `of`.
 fn is_within(path: &str, of: &str) -> bool {
     path.as_bytes().get(of.len()) == Some(&b'.') && path.starts_with(of)
-}
-
-/// Returns a JSON value as a cell. Its text for a list has the items, joined by their separator.
-pub(super) fn cell(value: Value, options: &ReadOptions) -> TableCell<'static> {
-    let json = Some(JsonType::of(&value));
-    match value {
-        value if is_empty(&value) => TableCell::default(),
-        Value::String(text) => TableCell {
-            json,
-            ..TableCell::text(text)
-        },
-        Value::Array(mut items) => {
-            items.retain(|item| !is_empty(item));
-            let separator = options.list_separator.as_deref().unwrap_or(ITEM_SEPARATOR);
-            let text = items
-                .iter()
-                .map(as_text)
-                .collect::<Vec<_>>()
-                .join(separator);
-            TableCell {
-                items: Some(items),
-                json,
-                ..TableCell::text(text)
-            }
-        }
-        other => TableCell {
-            is_number: other.is_number(),
-            json,
-            text: other.to_string().into(),
-            items: Some(vec![other]),
-            ..TableCell::default()
-        },
-    }
 }
 
 /// Reads the objects of a document. A file of JSON lines is read, too.
@@ -251,14 +234,9 @@ pub(in crate::import) fn read_json(
             return Ok(());
         }
     };
-    let Some(list) = list_within(document, objects) else {
+    let Some(items) = rows_of(document, objects) else {
         return Ok(());
     };
-    // A document that is no list is one row, or an object whose members are rows.
-    let items: Vec<&str> = serde_json::from_str::<Vec<&RawValue>>(list).map_or_else(
-        |_| keyed_objects(list).unwrap_or_else(|| vec![list]),
-        |items| items.into_iter().map(RawValue::get).collect(),
-    );
     let mut line = 1;
     let mut line_of = 0;
     for (at, item) in items.iter().enumerate() {
@@ -277,30 +255,19 @@ pub(in crate::import) fn read_json(
     Ok(())
 }
 
-/// Returns the members of an object, if they are several objects that begin with one key.
-fn keyed_objects(object: &str) -> Option<Vec<&str>> {
-    let objects: Vec<&str> = members(object)
-        .into_iter()
-        .map(|(_, value)| value.get())
-        .collect();
-    let first_key = |object: &&str| Some(members(object).into_iter().next()?.0);
-    let first = first_key(objects.first()?)?;
-    let are_rows = objects.len() > 1
-        && objects
-            .iter()
-            .all(|object| object.starts_with('{') && first_key(object).as_ref() == Some(&first));
-    are_rows.then_some(objects)
-}
-
 /// Returns true if the text contains JSON lines, or nothing.
 fn are_lines(text: &str) -> bool {
     let first = Deserializer::from_str(text).into_iter::<&RawValue>().next();
     first.is_none_or(|first| first.is_ok_and(|first| first.get().starts_with('{')))
 }
 
-/// Returns the list of objects that a document contains, or the document itself if it is a list or a row. A row may
-/// have lists of links. Warns of the members next to the list. Reports several lists, and returns `None`.
-fn list_within<'t>(document: &'t str, objects: &mut impl RowSink) -> Option<&'t str> {
+/// Returns the rows of a document: the items of the list that it is or contains at any depth, or of an object of objects.
+/// Another object is a row, which may have lists of links. Warns of the members next to the list. Reports several lists,
+/// and returns `None`.
+fn rows_of<'t>(document: &'t str, objects: &mut impl RowSink) -> Option<Vec<&'t str>> {
+    if document.starts_with('[') {
+        return Some(items_of(document).collect());
+    }
     let members = members(document);
     let nodes = &objects.table().nodes;
     let is_field = |name: &str| nodes.iter().any(|node| node.key == name);
@@ -308,35 +275,25 @@ fn list_within<'t>(document: &'t str, objects: &mut impl RowSink) -> Option<&'t 
         .iter()
         .any(|(name, _)| name == "id" || is_field(name));
     let lists_with = |first: char| {
-        let begins = |value: &str| {
-            value
-                .strip_prefix('[')
-                .is_some_and(|items| items.trim_start().starts_with(first))
-        };
-        members
+        let lists = members
             .iter()
-            .filter(move |(name, value)| !is_field(name) && begins(value.get()))
-            .collect::<Vec<_>>()
+            .filter(move |(name, value)| !is_field(name) && is_list_with(value.get(), first));
+        lists.collect::<Vec<_>>()
     };
     let mut lists = lists_with('{');
     // A page may be empty.
     if lists.is_empty() && !is_row {
         lists = lists_with(']');
     }
-    let mut inner = members.iter().filter(|(_, value)| has_list(value.get()));
+    if lists.is_empty() && !is_row {
+        lists.extend(members.iter().filter(|(_, value)| has_list(value.get())));
+        lists.truncate(if lists.len() == 1 { 1 } else { 0 });
+    }
     match *lists {
-        [] if !is_row && inner.clone().count() == 1 => {
-            let (name, inner) = inner.next_back()?;
-            objects.warn(message!("only the list within `{name}` is read"));
-            list_within(inner.get(), objects)
-        }
-        [] => Some(document),
+        [] => Some(keyed_objects(&members).unwrap_or_else(|| vec![document])),
         [(name, list)] => {
-            let others = members
-                .iter()
-                .map(|(other, _)| other.as_str())
-                .filter(|other| other != name);
-            let names: Vec<&str> = others.collect();
+            let others = members.iter().map(|(other, _)| &**other);
+            let names: Vec<&str> = others.filter(|other| other != name).collect();
             if !names.is_empty() {
                 let message = message!(
                     "only the list `{name}` is read; ignored next to it: `{}`",
@@ -344,7 +301,7 @@ fn list_within<'t>(document: &'t str, objects: &mut impl RowSink) -> Option<&'t 
                 );
                 objects.warn(message);
             }
-            Some(list.get())
+            rows_of(list.get(), objects)
         }
         [(one, _), (other, _), ..] => {
             let message = message!(
@@ -358,11 +315,21 @@ fn list_within<'t>(document: &'t str, objects: &mut impl RowSink) -> Option<&'t 
 
 /// Returns true if an object contains a list of objects, at any depth.
 fn has_list(object: &str) -> bool {
-    object.starts_with('{')
-        && members(object).iter().any(|(_, value)| {
-            let items = value.get().strip_prefix('[');
-            items.is_some_and(|items| items.trim_start().starts_with('{')) || has_list(value.get())
-        })
+    members(object)
+        .iter()
+        .any(|(_, value)| is_list_with(value.get(), '{') || has_list(value.get()))
+}
+
+/// Returns the values of several members, if they are objects that begin with one key.
+fn keyed_objects<'t>(members: &Members<'t>) -> Option<Vec<&'t str>> {
+    let mut keys = members.iter().map(|(_, value)| first_key(value.get()));
+    let first = keys.next()??;
+    let are_rows = members.len() > 1 && keys.all(|key| key.as_ref() == Some(&first));
+    are_rows.then(|| members.iter().map(|(_, value)| value.get()).collect())
+}
+
+fn first_key(object: &str) -> Option<Cow<'_, str>> {
+    Some(members(object).into_iter().next()?.0)
 }
 
 fn line_ends(text: &[u8]) -> u64 {
@@ -625,11 +592,11 @@ mod tests {
             r#"{"id":5,"start_dat":1}"#, "f:1: start_dat: unknown field; did you mean `start_date`?";
             r#"{"id":5,"formats":{"orla":true}}"#, "formats.orla: unknown field; did you mean `formats_oral`?";
             r#"{"id":5,"formats":{"id":5}}"#, "formats.id: unknown field";
-            r#"{"id":5,"formats":[true]}"#, "formats: `[true]` - is a list; write an object";
+            r#"{"id":5,"formats":[true]}"#, "formats: `true` - is a list; write an object";
             r#"{"id":5,"formats":{"oral":true},"formats_oral":false}"#, "have one header, and differ here";
             r#"{"id":5,"deleted":"gone"}"#, "deleted: `gone` - write TRUE to remove the row";
             r#"{"id":5,"formats":"oral"}"#, "formats: `oral` - is a text; write an object";
-            r#"{"id":5,"formats":[]}"#, "formats: `[]` - is a list; write an object";
+            r#"{"id":5,"formats":[]}"#, "formats: `` - is a list; write an object";
             r#"{"id":5,"deleted":"yes"}"#, "deleted: `yes` - write TRUE";
             r#"{"id":5,"deleted":"true"}"#, "deleted: `true` - write TRUE";
             r#"{"id":5,"deleted":1}"#, "deleted: `1` - write TRUE";
@@ -792,7 +759,7 @@ mod tests {
             r#"{"count":1,"next":null,"data":[{"id":1}],"none":[]}"#,
                 "1 \n\nf: only the list `data` is read; ignored next to it: `count`, `next`, `none`";
             r#"{"head":{"vars":["id"]},"results":{"bindings":[{"id":1}]}}"#,
-                "1 \n\nf: only the list within `results` is read";
+                "1 \n\nf: only the list `results` is read; ignored next to it: `head`";
             "{\"id\":1}\n{\"id\":2}\n", "1 \n2 \n";
             "{\n\"id\":\n1}\n", "1 \n";
             "[{\"id\":1},\n{\"id\":0},\n\n[],{\"id\":1,\n\"id\":2}]", "1 \nf:2: id: `0` - an id is";
@@ -811,7 +778,10 @@ mod tests {
             r#"{"data":[],"next_cursor":null}"#, "\nf: only the list `data` is read; ignored next to it: `next_cursor`";
             r#"{"id":1,"unknown":[]}"#, "f:1: unknown: unknown field";
             r#"{"a":[{"id":1}],"b":[{"id":2}]}"#, "f:1: contains the lists `a` and `b`; write each list to a file";
-            r#"{"data":{"items":[{"id":1}]}}"#, "1 \n\nf: only the list within `data` is read";
+            r#"{"data":{"items":[{"id":1}]}}"#, "1 \n";
+            r#"{"a":{"name":"A","id":1},"b":{"name":"B","id":2}}"#, "1 name=\"A\"\n2 name=\"B\"\n";
+            r#"{"page":1,"data":{"items":[{"id":1}],"more":false}}"#,
+                "1 \n\nf: only the list `data` is read; ignored next to it: `page`\nf: only the list `items` is read";
         ];
         for (text, expected) in cases {
             let read = read_list::<OrganizationFields>(text, Bounds::default());

@@ -1,68 +1,50 @@
 //! Cells of lists of others that are no plain values. Each function recognizes one kind.
 
-use super::cells::normalize_issn;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::cells::{has_word, normalize_issn, pattern};
 use super::dates::{folded, month_named};
 use crate::import::lint::is_placeholder;
 use crate::model::country::{is_code, is_country, known_country};
 use crate::model::fold::{comparable, is_blank};
 
-/// Words of a time of day, and time zones.
-const TIME_WORDS: &str = "aoe anywhere earth utc gmt z cet cest mez mesz est edt et pst pdt pt cst cdt ct mst mdt mt bst \
-                          ist jst kst sgt hkt eet eest wet west aest aedt acst awst nzst nzdt msk local time hours hrs h \
-                          uhr heures noon midnight am pm a.m p.m on at by um";
+/// A time such as `23:59`, `23:59:00-12:00`, `11:59pm`, `5pm`, `17h` or `17h30`, or a word that belongs to one, such as
+/// `UTC+2`.
+static TIME: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?x) ^ (?: (?<clock> [0-9]{1,2} (?: [:h][0-9]{2} (?: [^0-9].* )? | [ap]\.?m | h )
+            | (?<half> [ap]\.?m ) | noon | midnight )
+        | (?: aoe | anywhere | earth | utc | gmt | z | cet | cest | mez | mesz | est | edt | et | pst | pdt | pt | cst | cdt
+            | ct | mst | mdt | mt | bst | ist | jst | kst | sgt | hkt | eet | eest | wet | west | aest | aedt | acst | awst
+            | nzst | nzdt | msk | local | time | hours | hrs | h | uhr | heures | on | at | by | um ) [0-9+:−-]* ) $",
+    )
+});
+
+/// The `T` between a date and a time.
+static T_OF_TIME: LazyLock<Regex> = LazyLock::new(|| pattern("([0-9])T([0-9])"));
 
 /// Returns a date without its time of day. Returns `None` if there is no time.
 pub(super) fn without_time(cell: &str) -> Option<String> {
     let mut has_clock = false;
     let mut kept: Vec<&str> = Vec::new();
-    let spaced = with_blank_before_time(cell);
+    let spaced = T_OF_TIME.replace_all(cell, "$1 $2");
     for word in spaced.split_whitespace() {
         let plain = word.trim_matches(|sign: char| "()[],;.".contains(sign));
         let lower = plain.to_ascii_lowercase();
-        let letters_end = lower
-            .find(|sign: char| !sign.is_ascii_lowercase() && sign != '.')
-            .unwrap_or(lower.len());
-        let (name, offset) = lower.split_at(letters_end);
-        let is_offset = offset
-            .chars()
-            .all(|sign| sign.is_ascii_digit() || "+-:−".contains(sign));
-        let is_clock = is_clock(&lower);
-        let is_named = !name.is_empty() && TIME_WORDS.split_whitespace().any(|word| word == name);
-        if matches!(&*lower, "am" | "pm" | "a.m" | "p.m") {
-            kept.pop_if(|hour| hour.len() < 3 && hour.bytes().all(|byte| byte.is_ascii_digit()));
+        let Some(found) = TIME.captures(&lower) else {
+            kept.extend((!plain.is_empty()).then_some(word));
+            continue;
+        };
+        if found.name("half").is_some() {
+            kept.pop_if(|hour| hour.len() < 3 && hour.parse::<u8>().is_ok());
         }
-        has_clock |= is_clock || matches!(name, "am" | "pm" | "a.m" | "p.m" | "noon" | "midnight");
-        let is_time = is_clock || is_named && is_offset;
-        if !is_time && !plain.is_empty() {
-            kept.push(word);
-        }
+        has_clock |= found.name("clock").is_some();
     }
     let date = kept.join(" ");
     let date = date.trim_matches(|sign: char| " ,;-–|(".contains(sign));
     (has_clock && !date.is_empty()).then(|| date.to_owned())
-}
-
-/// Returns a text in which a blank replaces the `T` between a date and a time.
-fn with_blank_before_time(cell: &str) -> String {
-    let signs: Vec<char> = cell.chars().collect();
-    let is_digit = |at: usize| signs.get(at).is_some_and(char::is_ascii_digit);
-    let signs = signs.iter().enumerate().map(|(at, sign)| {
-        let parts = *sign == 'T' && at > 0 && is_digit(at - 1) && is_digit(at + 1);
-        if parts { ' ' } else { *sign }
-    });
-    signs.collect()
-}
-
-/// Returns true for a time such as `23:59`, `23:59:00-12:00`, `11:59pm`, `5pm`, `17h` or `17h30`.
-fn is_clock(word: &str) -> bool {
-    let hour_end = word.bytes().take_while(u8::is_ascii_digit).count();
-    let rest = &word[hour_end..];
-    let minutes = |sign| {
-        rest.strip_prefix(sign)
-            .is_some_and(|rest| rest.bytes().take_while(u8::is_ascii_digit).count() == 2)
-    };
-    (1..=2).contains(&hour_end)
-        && (minutes(':') || minutes('h') || matches!(rest, "am" | "pm" | "a.m" | "p.m" | "h"))
 }
 
 /// Words of a date that is not fixed.
@@ -88,53 +70,42 @@ pub(super) fn open_date(cell: &str) -> Option<OpenDate> {
     let words = folded.split(|sign: char| !sign.is_alphanumeric());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     let mut year = None;
-    let mut numbers = 0;
+    let mut months = 0;
     for word in &words {
-        match word.parse::<i16>() {
-            Ok(number) if word.len() == 4 && (1900..=2100).contains(&number) => {
-                if year.is_some_and(|year| year != number) {
-                    return None;
-                }
-                year = Some(number);
-            }
-            Ok(number) if word.len() < 3 && (1..=12).contains(&number) => numbers += 1,
-            Err(_)
-                if month_named(word) || OPEN_WORDS.split_whitespace().any(|open| open == *word) => {
-            }
+        match (word.len(), word.parse::<i16>()) {
+            (4, Ok(1900..=2100)) if year.is_none_or(|year| year == *word) => year = Some(*word),
+            (1 | 2, Ok(1..=12)) => months += 1,
+            (_, Err(_)) if month_named(word) || has_word(OPEN_WORDS, word) => {}
             _ => return None,
         }
     }
     // `2026-01` and `01/2026` are months. With the name of a month a number is a day.
-    let is_month = numbers == 0 || numbers == 1 && words.len() == 2 && year.is_some();
+    let is_month = months == 0 || months == 1 && words.len() == 2 && year.is_some();
+    let year = year.and_then(|year| year.parse().ok());
     (is_month && !words.is_empty()).then_some(OpenDate { year })
 }
 
-/// Words for how a meeting takes place, which may follow its place.
-const MODES: &str = "hybrid virtual online onsite inperson facetoface livestream hybridevent hybridmeeting hybridcongress \
-                     hybridconference hybridformat virtualevent virtualmeeting onlineevent onlinemeeting andonline andvirtual \
-                     andhybrid inpersonandonline inpersonandvirtual inpersonhybrid virtualhybrid";
+/// How a meeting takes place, behind its place.
+static MODE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?xi) \s* (?: [(\[&+/,;|] | \sand\s | \s[–-]\s ) \s* (?: and\W* )?
+        (?: (?: in\W*person | virtual ) \W* (?: and\W* )? )?
+        (?: hybrid | virtual | online | on-?site | in\W?person | face\W?to\W?face | live\W?stream )
+        (?: \W? (?: event | meeting | congress | conference | format ) )? [\s)\](\[&+/,;|–-]* $",
+    )
+});
 
 /// Returns a place without `(hybrid)`, `& Virtual` and the like behind it.
 pub(super) fn without_mode(place: &str) -> &str {
-    let is_end = |sign: char| is_blank(sign) || ")]([&/+,;-–|".contains(sign);
     let mut place = place.trim_matches(is_blank);
-    loop {
-        let text = place.trim_end_matches(is_end);
-        let by_sign = text.rsplit_once(|sign: char| "([&/+,;|".contains(sign));
-        let by_word = [" and ", " - ", " – "].map(|word| text.rsplit_once(word));
-        let mut pieces = by_word.into_iter().chain([by_sign]).flatten();
-        let mode = pieces.find(|(before, mode)| !before.is_empty() && is_mode(mode));
-        let Some((before, _)) = mode else {
-            return place;
-        };
-        place = before.trim_end_matches(is_end);
+    while let Some(mode) = MODE.find(place).filter(|mode| mode.start() > 0) {
+        place = place[..mode.start()].trim_end_matches(is_end_of_place);
     }
+    place
 }
 
-fn is_mode(text: &str) -> bool {
-    let form = comparable(text);
-    let form: String = form.chars().filter(|sign| sign.is_alphanumeric()).collect();
-    MODES.split_whitespace().any(|mode| mode == form)
+fn is_end_of_place(sign: char) -> bool {
+    is_blank(sign) || ")]([&/+,;-–|".contains(sign)
 }
 
 /// States and provinces, by their country. Abbreviations that are also the code of a country are not among them.
@@ -181,7 +152,7 @@ pub(super) fn place_end(text: &str) -> PlaceEnd {
     let is_state = |states: &str| states.split('|').any(|state| same_state(state, text));
     let state = STATES.iter().find(|(_, states)| is_state(states));
     // `Atlanta, Georgia` is in the United States.
-    let is_unclear = text == "Georgia" || TWO_MEANINGS.split(' ').any(|code| code == text);
+    let is_unclear = text == "Georgia" || has_word(TWO_MEANINGS, text);
     match (state, known_country(text)) {
         _ if is_unclear => PlaceEnd::Unclear,
         (Some((country, _)), _) => PlaceEnd::State(country),
@@ -202,20 +173,20 @@ fn is_code_or_nation(text: &str) -> bool {
     is_code(text) || NATIONS.contains(&&*comparable(text)) && is_country(text)
 }
 
+/// The first item of a list that is written as in a program.
+static ITEM: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r#"^(?:'([^']*)'|"([^"]*)")\s*(?:,\s*|$)"#));
+
 /// Returns the items of a list that is written as in a program, such as `['a', "b"]`.
 pub(super) fn listed(text: &str) -> Option<Vec<String>> {
     let inner = text.trim().strip_prefix('[')?.strip_suffix(']')?;
     let mut items = Vec::new();
     let mut rest = inner.trim();
-    while let Some(quote) = rest.chars().next() {
-        let is_quote = matches!(quote, '\'' | '"');
-        let (item, after) = rest.get(1..).filter(|_| is_quote)?.split_once(quote)?;
-        items.push(item.to_owned());
-        let after = after.trim_start();
-        rest = after.strip_prefix(',').unwrap_or(after).trim_start();
-        if !after.is_empty() && !after.starts_with(',') {
-            return None;
-        }
+    while !rest.is_empty() {
+        let found = ITEM.captures(rest)?;
+        let item = found.get(1).or_else(|| found.get(2))?;
+        items.push(item.as_str().to_owned());
+        rest = &rest[found[0].len()..];
     }
     Some(items)
 }

@@ -46,7 +46,7 @@ use crate::import::findings::Finding;
 use crate::import::row_faults::UnknownNames;
 use crate::import::rows::{FileRows, ImportRows, ListOptions};
 use crate::model::Fields;
-use crate::model::message::message;
+use crate::model::message::{Message, message};
 use options::{InputError, ReadOptions, all_columns, columns_with_companions};
 use parts::{Part, each_part};
 use source::{RowKind, Source};
@@ -88,17 +88,9 @@ pub fn read_sources(sources: &[Source], options: &ReadOptions) -> Result<ImportR
 
 fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) -> io::Result<()> {
     if source.is_skipped {
-        let message =
-            "is skipped, since its name is none of `conferences`, `journals`, `organizations` and `tags`; rename \
-                       it, or import it alone with --dataset"
-                .into();
-        let file = Some(source.name.to_string());
-        rows.warnings.add(Finding {
-            file,
-            message,
-            rule: Some("file_passed_over"),
-            ..Finding::default()
-        });
+        let message = "is skipped, since its name is none of `conferences`, `journals`, `organizations` and `tags`; rename \
+                       it, or import it alone with --dataset";
+        rows.warn_of_file(&source.name, "file_passed_over", message.into());
         return Ok(());
     }
     let skipped = each_part(source, options, |part| read_part(part, options, rows))?;
@@ -107,13 +99,21 @@ fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) ->
             "skipped {}; only sheets named `conferences`, `journals`, `organizations` or `tags` are read",
             skipped.join(", ")
         );
-        rows.warnings.add(Finding {
-            file: Some(source.name.to_string()),
-            rule: Some("sheet_passed_over"),
-            ..Finding::about(None, None, message)
-        });
+        rows.warn_of_file(&source.name, "sheet_passed_over", message);
     }
     Ok(())
+}
+
+impl ImportRows {
+    /// Adds a warning about a whole file.
+    fn warn_of_file(&mut self, file: &str, rule: &'static str, message: Message) {
+        self.warnings.add(Finding {
+            file: Some(file.to_owned()),
+            message,
+            rule: Some(rule),
+            ..Finding::default()
+        });
+    }
 }
 
 /// Reads the rows of a part.
@@ -154,12 +154,8 @@ fn read_part(part: Part<'_>, options: &ReadOptions, rows: &mut ImportRows) -> io
         RowKind::Journals => read!(journals),
     }?;
     if row_count == 0 {
-        warnings.add(Finding {
-            file: Some(file.to_string()),
-            message: message!("has no rows, so it changes no {kind}"),
-            rule: Some("no_rows"),
-            ..Finding::default()
-        });
+        let message = message!("has no rows, so it changes no {kind}");
+        rows.warn_of_file(file, "no_rows", message);
     }
     Ok(())
 }

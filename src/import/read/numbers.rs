@@ -81,12 +81,9 @@ pub(super) fn normalize_number<'c>(
         .chars()
         .all(|sign| sign.is_ascii_digit() || matches!(sign, '.' | ','))
     {
-        return match cell.rfind(['.', ',']) {
-            None => Ok(Cow::Borrowed(cell)),
-            Some(last) if cell[..last].contains(['.', ',']) => {
-                with_several_signs(cell, last, notation).map(Cow::Owned)
-            }
-            Some(last) => with_one_sign(cell, last, notation),
+        return match cell.contains(['.', ',']) {
+            true => with_signs(cell, notation).map(Cow::Owned),
+            false => Ok(Cow::Borrowed(cell)),
         };
     }
     let is_number = |sign: char| sign.is_ascii_digit() || is_separator(sign);
@@ -101,81 +98,61 @@ pub(super) fn normalize_number<'c>(
     }
 }
 
-/// Returns the decimal sign that a text begins with.
-fn sign_at(text: &str) -> DecimalSign {
-    if text.starts_with(',') {
-        DecimalSign::Comma
-    } else {
-        DecimalSign::Point
+/// Returns a number with commas or points. Each may be the decimal sign, or group digits.
+fn with_signs(cell: &str, notation: &Notation) -> Result<String, Message> {
+    match (with_decimal(cell, '.'), with_decimal(cell, ',')) {
+        (Some(number), None) => Ok(number),
+        // In other tables `3.125` is read with a decimal point.
+        (None, Some(number)) if notation.may_have_comma() => Ok(number),
+        (None, Some(number)) => {
+            let expected = match cell.contains(',') {
+                true => "has a decimal comma; write a decimal point,",
+                false => "groups digits by points; write",
+            };
+            Err(message!("{expected} `{number}`, or add --decimal comma"))
+        }
+        (Some(with_point), Some(with_comma)) => {
+            // Exports never write three decimals that end with a zero, so exported numbers are read back unchanged.
+            let is_sheet = matches!(notation.container, Container::Sheet | Container::OldSheet);
+            let may_be_group = notation.has_semicolons
+                || notation.is_price && (is_sheet || cell.ends_with('0'))
+                || cell.contains(',');
+            match notation.decimal {
+                Some(DecimalSign::Comma) => Ok(with_comma),
+                None if may_be_group => Err(of_two_meanings(cell, &with_point, &with_comma)),
+                Some(DecimalSign::Point) | None => Ok(with_point),
+            }
+        }
+        (None, None) => {
+            Err("has several commas or points; write digits and at most one decimal point".into())
+        }
     }
 }
 
-/// Returns a number with several commas or points, the last at `last`. They have one meaning: groups and a fraction,
-/// such as `1.234,5`, or several groups.
-fn with_several_signs(cell: &str, last: usize, notation: &Notation) -> Result<String, Message> {
-    let whole = &cell[..last];
-    let groups_by = if whole.contains(',') {
-        DecimalSign::Comma
-    } else {
-        DecimalSign::Point
-    };
-    let (number, expected) = match (without_separators(whole), without_separators(cell)) {
-        (Some(digits), _) if sign_at(&cell[last..]) != groups_by => (
-            format!("{digits}.{}", &cell[last + 1..]),
-            "has a decimal comma",
-        ),
-        (_, Some(digits)) => (digits, "groups digits by points"),
-        _ => {
-            return Err(
-                "has several commas or points; write digits and at most one decimal point".into(),
-            );
-        }
-    };
-    // In other tables `3.125` is read with a decimal point.
-    if groups_by == DecimalSign::Comma || notation.may_have_comma() {
-        return Ok(number);
-    }
-    Err(message!(
-        "{expected}; write `{number}`, or add --decimal comma"
-    ))
+/// Returns the fault of a number such as `1,234`, with what it means with either decimal sign.
+fn of_two_meanings(cell: &str, with_point: &str, with_comma: &str) -> Message {
+    let has_comma = cell.contains(',');
+    let sign = if has_comma { ',' } else { '.' };
+    let digits = if has_comma { with_point } else { with_comma };
+    let number = if has_comma { with_comma } else { with_point };
+    let number = number.trim_end_matches('0').trim_end_matches('.');
+    message!(
+        "may be {digits} or {number}, since a `{sign}` before three digits may group them; write `{digits}` or \
+         `{number}`, or set the decimal sign with --decimal point or --decimal comma"
+    )
 }
 
-/// Returns a number with one comma or point, at `at`.
-fn with_one_sign<'c>(
-    cell: &'c str,
-    at: usize,
-    notation: &Notation,
-) -> Result<Cow<'c, str>, Message> {
-    let whole = &cell[..at];
-    let fraction = &cell[at + 1..];
-    let sign = sign_at(&cell[at..]);
-    let digits = || format!("{whole}{fraction}");
-    let number = || format!("{whole}.{fraction}");
-    let may_group = may_be_grouped(cell);
-    // Exports never write three decimals that end with a zero, so exported numbers are read back unchanged.
-    let is_sheet = matches!(notation.container, Container::Sheet | Container::OldSheet);
-    let is_likely =
-        notation.has_semicolons || notation.is_price && (is_sheet || cell.ends_with('0'));
-    match (sign, notation.decimal) {
-        (_, Some(decimal)) if decimal == sign => Ok(Cow::Owned(number())),
-        (_, Some(_)) if may_group => Ok(Cow::Owned(digits())),
-        (DecimalSign::Point, _) if !may_group || !is_likely => Ok(Cow::Borrowed(cell)),
-        (DecimalSign::Comma, _) if !may_group && notation.may_have_comma() => {
-            Ok(Cow::Owned(number()))
-        }
-        (DecimalSign::Comma, _) if !may_group => Err(message!(
-            "has a decimal comma; write a decimal point, `{whole}.{fraction}`, or add --decimal comma"
-        )),
-        _ => {
-            let digits = digits();
-            let number = number();
-            let number = number.trim_end_matches('0').trim_end_matches('.');
-            let sign = &cell[at..=at];
-            Err(message!(
-                "may be {digits} or {number}, since a `{sign}` before three digits may group them; write `{digits}` or \
-                 `{number}`, or set the decimal sign with --decimal point or --decimal comma"
-            ))
-        }
+/// Returns a number with a decimal point, if `sign` is its decimal sign, and the other one groups its digits.
+pub(super) fn with_decimal(cell: &str, sign: char) -> Option<String> {
+    let mut parts = cell.splitn(2, sign);
+    let whole = parts.next()?;
+    let digits = match are_digits(whole) {
+        true => whole.to_owned(),
+        false => without_separators(whole).filter(|_| !whole.starts_with('0'))?,
+    };
+    match parts.next() {
+        None => Some(digits),
+        Some(fraction) => are_digits(fraction).then(|| format!("{digits}.{fraction}")),
     }
 }
 

@@ -52,11 +52,9 @@ pub(in crate::import) fn columns_with_companions(fields: &[String]) -> Vec<Strin
     for column in columns.clone() {
         let group = COMPANIONS.into_iter().find(|group| group[0] == column);
         columns.extend(group.into_iter().flatten().map(|name| (*name).to_owned()));
-        let weeks = column
-            .strip_suffix("min_weeks")
-            .or(column.strip_suffix("max_weeks"));
-        if let Some(timeline) = weeks {
-            columns.extend(["min", "max"].map(|end| format!("{timeline}{end}_weeks")));
+        if column.ends_with("_weeks") {
+            columns.push(column.replace("_min_", "_max_"));
+            columns.push(column.replace("_max_", "_min_"));
         }
     }
     columns
@@ -232,68 +230,58 @@ impl<T> Given<T> {
     fn error(&self, message: impl fmt::Display) -> InputError {
         InputError(None, format!("{}: {message}", self.origin))
     }
+
+    /// Checks the value.
+    fn check(&self, check: impl FnOnce(&T) -> Result<(), Message>) -> Result<(), InputError> {
+        check(&self.value).map_err(|fault| self.error(fault))
+    }
 }
 
 impl ReadOptions {
     /// Checks that the options are consistent and name known fields.
     pub fn check(&self) -> Result<(), InputError> {
         for (at, given) in self.columns.iter().enumerate() {
-            self.check_mapping(given, &self.columns[..at])?;
+            given.check(|mapping| check_mapping(mapping, &self.columns[..at]))?;
         }
         for given in &self.constants {
-            let (name, value) = &given.value;
-            self.check_value(name, value)
-                .map_err(|fault| given.error(fault))?;
+            given.check(|(name, value)| self.check_value(name, value))?;
         }
         for given in &self.words {
-            let Word { field, value, .. } = &given.value;
-            let Some(name) = field else { continue };
-            self.check_value(name, value)
-                .map_err(|fault| given.error(fault))?;
+            given.check(|word| match &word.field {
+                Some(name) => self.check_value(name, &word.value),
+                None => Ok(()),
+            })?;
         }
         for given in &self.filters {
-            if let Some(name) = &given.value.field {
-                known_field(name).map_err(|fault| given.error(fault))?;
-            }
+            given.check(|filter| check_names(filter.field.as_slice()))?;
         }
         for given in &self.matching {
-            check_match(&given.value).map_err(|fault| given.error(fault))?;
+            given.check(|names| check_match(names))?;
         }
-        self.check_list_fields()
-    }
-
-    /// Checks the mapping of a column. `before` has those above it.
-    fn check_mapping(
-        &self,
-        given: &Given<ColumnMapping>,
-        before: &[Given<ColumnMapping>],
-    ) -> Result<(), InputError> {
-        let ColumnMapping { column, fields } = &given.value;
-        for name in fields {
-            if !["id", "deleted"].contains(&name.as_str()) {
-                known_field(name).map_err(|fault| given.error(fault))?;
-            }
+        for given in self.update.iter().chain(&self.clear) {
+            given.check(|names| check_names(&all_columns(names)))?;
         }
-        let mut before = before.iter();
-        let twice =
-            before.find(|other| other.value.column == *column && other.value.fields != *fields);
-        if let Some(other) = twice {
-            let fields = other.value.fields.join("`, `");
-            let by = &other.origin;
-            let message =
-                message!("`{column}` is already mapped to `{fields}` by {by}; map each name once");
-            return Err(given.error(message));
+        let (Some(update), Some(clear)) = (&self.update, &self.clear) else {
+            return Ok(());
+        };
+        let taken = columns_with_companions(&update.value);
+        let is_left = |name: &&String| {
+            !columns_of(name)
+                .iter()
+                .all(|of| taken.iter().any(|column| column == of))
+        };
+        match clear.value.iter().find(is_left) {
+            Some(name) => Err(clear.error(message!(
+                "`{name}` is cleared only if `update` names it; add it there"
+            ))),
+            None => Ok(()),
         }
-        check_parts(fields).map_err(|fault| given.error(fault))
     }
 
     /// Checks that a constant is a value of its field, or counts as empty.
     fn check_value(&self, name: &str, value: &str) -> Result<(), Message> {
         let field = known_field(name)?;
-        let notation = Notation {
-            is_price: field.column.ends_with("_usd"),
-            ..self.notation()
-        };
+        let notation = self.notation().of_field(field);
         let text = self.meaning_of(&field.column, value).unwrap_or_default();
         let is_any = text.is_empty() || field.kind == ValueKind::Text || field.kind.is_list();
         if is_any
@@ -312,37 +300,16 @@ impl ReadOptions {
         ))
     }
 
-    /// Checks the fields of `update` and `clear`.
-    fn check_list_fields(&self) -> Result<(), InputError> {
-        for given in self.update.iter().chain(&self.clear) {
-            for name in &given.value {
-                known_field(columns_of(name)[0]).map_err(|fault| given.error(fault))?;
-            }
-        }
-        let (Some(update), Some(clear)) = (&self.update, &self.clear) else {
-            return Ok(());
-        };
-        let taken = columns_with_companions(&update.value);
-        let is_taken = |column: &&str| taken.iter().any(|name| name == column);
-        let mut cleared = clear.value.iter();
-        match cleared.find(|name| !columns_of(name).iter().all(is_taken)) {
-            Some(name) => Err(clear.error(message!(
-                "`{name}` is cleared only if `update` names it; add it there"
-            ))),
-            None => Ok(()),
-        }
-    }
-
     /// Checks that `new`, `update` and `clear` apply to the files: to organizations and tags, which are found by their
     /// names, and to files that are read with `match`.
     pub fn check_list(
         &self,
         mut kinds: impl Iterator<Item = Option<RowKind>>,
     ) -> Result<(), InputError> {
-        let is_named =
-            |kind: Option<RowKind>| matches!(kind, Some(RowKind::Organizations | RowKind::Tags));
+        let are_named =
+            kinds.all(|kind| matches!(kind, Some(RowKind::Organizations | RowKind::Tags)));
         let is_used = self.leaves_out_new || self.update.is_some() || self.clear.is_some();
-        if !is_used || !self.matching.is_empty() || kinds.all(is_named) {
+        if !is_used || !self.matching.is_empty() || are_named {
             return Ok(());
         }
         let message = "`new`, `update` and `clear` apply to lists of others; add `match` to the recipe, such as \
@@ -392,12 +359,9 @@ impl ReadOptions {
 
     /// Returns true if the options ignore the members of the object with this path.
     pub(in crate::import) fn ignores(&self, path: &str) -> bool {
-        let mut ignored = self
-            .columns
-            .iter()
-            .map(|given| &given.value)
-            .filter(|given| given.fields.is_empty());
-        ignored.any(|given| given.column.matches(&comparable(path), 1, None))
+        let path = comparable(path);
+        let mut columns = self.columns.iter().map(|given| &given.value);
+        columns.any(|given| given.fields.is_empty() && given.column.matches(&path, 1, None))
     }
 
     /// Returns the text that a value of the files means for a field: after its words are replaced, and `None` if it
@@ -447,65 +411,72 @@ impl OptionEffects {
 
     /// Returns notes about the effects of the options.
     pub(in crate::import) fn notes(&self) -> Vec<Finding> {
-        let note = |((column, text), count): (&(String, String), &u64)| {
-            let (cells, count_as) = if *count == 1 {
-                ("cell", "counts as")
-            } else {
-                ("cells", "count as")
+        let emptied = self.emptied.iter().map(|((column, text), count)| {
+            let (cells, count_as) = match count {
+                1 => ("cell", "counts as"),
+                _ => ("cells", "count as"),
             };
-            Finding::about(
-                Some(column),
-                None,
-                message!("{count} {cells} with `{text}` {count_as} empty"),
-            )
-        };
-        let left_out = (self.left_out > 0).then(|| {
-            let (rows, are) = if self.left_out == 1 {
-                ("row", "is")
-            } else {
-                ("rows", "are")
-            };
-            let message = message!(
-                "{} {rows} {are} left out, without the values under [where]",
-                self.left_out
-            );
-            Finding::about(None, None, message)
+            let message = message!("{count} {cells} with `{text}` {count_as} empty");
+            Finding::about(Some(column), None, message)
         });
+        let are_left = |count: u64, what: &str| match count {
+            1 => format!("1 {what} is left"),
+            _ => format!("{count} {what}s are left"),
+        };
         let unmet = self.unmet.iter().map(|(field, count)| {
-            let (cells, are) = if *count == 1 {
-                ("cell", "is")
-            } else {
-                ("cells", "are")
-            };
-            let message = message!(
-                "{count} {cells} {are} left empty, without the values under [where.{field}]"
-            );
+            let cells = are_left(*count, "cell");
+            let message = message!("{cells} empty, without the values under [where.{field}]");
             Finding::about(Some(field), None, message)
         });
-        let emptied = self.emptied.iter().map(note);
+        let rows = are_left(self.left_out, "row");
+        let message = message!("{rows} out, without the values under [where]");
+        let left_out = Finding::about(None, None, message);
+        let left_out = (self.left_out > 0).then_some(left_out);
         emptied.chain(unmet).chain(left_out).collect()
     }
 }
 
+/// Checks the mapping of a column. `before` has those above it.
+fn check_mapping(mapping: &ColumnMapping, before: &[Given<ColumnMapping>]) -> Result<(), Message> {
+    let ColumnMapping { column, fields } = mapping;
+    let mut names = fields.clone();
+    names.retain(|name| !["id", "deleted"].contains(&name.as_str()));
+    check_names(&names)?;
+    let mut before = before.iter();
+    let twice = before.find(|other| other.value.column == *column && other.value.fields != *fields);
+    if let Some(Given { value, origin }) = twice {
+        return Err(message!(
+            "`{column}` is already mapped to `{}` by {origin}; map each name once",
+            value.fields.join("`, `")
+        ));
+    }
+    check_parts(fields)
+}
+
+/// Checks that fields have known names.
+fn check_names(names: &[String]) -> Result<(), Message> {
+    let mut names = names.iter();
+    names.try_for_each(|name| known_field(name).map(drop))
+}
+
 /// Checks a set of fields that identifies records.
 fn check_match(names: &[String]) -> Result<(), Message> {
+    if *names == ["type", "name"] {
+        return Ok(());
+    }
     for name in names {
         let column = columns_of(name)[0];
+        let field = known_field(column)?;
         let mut records = tables().into_iter().take(2);
-        let field = records.find_map(|table| Some(&table.fields[table.index_of(column)?]));
-        match field.map(|field| field.kind) {
-            None if *names != ["type", "name"] => {
-                known_field(column)?;
-                return Err(message!(
-                    "conferences and journals have no field `{name}`; choose one of theirs (tags are found by `type` and `name`)"
-                ));
-            }
-            Some(ValueKind::Links(_)) => {
-                return Err(message!(
-                    "links to {name} do not identify a record; choose other fields, such as `name,year`"
-                ));
-            }
-            _ => {}
+        if !records.any(|table| table.index_of(column).is_some()) {
+            return Err(message!(
+                "conferences and journals have no field `{name}`; choose one of theirs (tags are found by `type` and `name`)"
+            ));
+        }
+        if let ValueKind::Links(_) = field.kind {
+            return Err(message!(
+                "links to {name} do not identify a record; choose other fields, such as `name,year`"
+            ));
         }
     }
     Ok(())
@@ -514,11 +485,13 @@ fn check_match(names: &[String]) -> Result<(), Message> {
 /// Checks that several fields can share a cell: that they are texts, or dates and a year.
 fn check_parts(fields: &[String]) -> Result<(), Message> {
     use ValueKind::{Date, Text, Year};
-    let kinds = fields.iter().filter_map(|name| field_named(name));
-    let kinds: Vec<ValueKind> = kinds.map(|field| field.kind).collect();
-    let are_texts = fields.len() == kinds.len() && kinds.iter().all(|kind| *kind == Text);
-    let are_dates = matches!(*kinds, [Date, Date | Year] | [Date, Date, Year]);
-    if fields.len() < 2 || are_texts || are_dates {
+    let fields = fields.iter().map(|name| field_named(name));
+    let kinds: Vec<_> = fields.map(|field| field.map(|field| field.kind)).collect();
+    let can_share = match *kinds {
+        [] | [_] | [Some(Date), Some(Date | Year)] | [Some(Date), Some(Date), Some(Year)] => true,
+        _ => kinds.iter().all(|kind| *kind == Some(Text)),
+    };
+    if can_share {
         return Ok(());
     }
     Err("a cell can be split into texts, or into dates and a year, such as `start_date`, `end_date`, `year`".into())

@@ -12,7 +12,7 @@ use super::row_kind::RowKind;
 use super::row_sink::RowSink;
 use super::source::{FileFormat, Source, SourceContent};
 use super::table_cell::{Container, Notation};
-use super::workbook::{OpenSheet, Workbook};
+use super::workbook::{SheetRows, Workbook};
 
 /// A part of a source.
 pub(in crate::import) struct Part<'w> {
@@ -28,7 +28,7 @@ enum PartContent<'w> {
     Jsonl(Box<dyn Read>),
     Json(Box<dyn Read>),
     Csv(Box<CsvTable<Box<dyn Read>>>),
-    Sheet(OpenSheet<'w>),
+    Sheet(Box<SheetRows<'w>>),
 }
 
 impl Part<'_> {
@@ -102,7 +102,7 @@ pub(in crate::import) fn each_part(
                     kind,
                     name: format!("{}[{}]", source.name, sheet.trim()).into(),
                     encoding: None,
-                    content: PartContent::Sheet(workbook.sheet(&sheet)?),
+                    content: PartContent::Sheet(Box::new(workbook.sheet(&sheet)?)),
                 })?;
             }
             Ok(chosen.skipped)

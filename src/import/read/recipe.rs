@@ -20,45 +20,35 @@ use crate::model::message::{Message, message};
 use crate::model::value::text::ITEM_SEPARATOR;
 use crate::model::value::{JsonType, ValueKind};
 
-/// The maximum number of rows of a header.
-const MAX_HEADER_ROWS: usize = 10;
-
 const WRONG_KIND: &str = "is no value of this field; write a text in quotation marks, or what the field has: a number, a \
                           date, true, false, or a list of texts";
 
 /// A recipe as it is written.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 struct Recipe {
     dataset: Option<RowKind>,
-    #[serde(deserialize_with = "encoding", default)]
+    #[serde(deserialize_with = "encoding")]
     encoding: TextEncoding,
     sheet: Option<OneOrMore>,
-    #[serde(deserialize_with = "header_rows", default)]
     header_rows: Option<usize>,
-    #[serde(rename = "match", default)]
+    #[serde(rename = "match")]
     matching: Vec<Spanned<Vec<String>>>,
     new: Option<bool>,
     update: Option<Spanned<Vec<String>>>,
     clear: Option<Spanned<Vec<String>>>,
     dates: Option<DateOrder>,
     decimal: Option<DecimalSign>,
-    #[serde(deserialize_with = "list_separator", default)]
+    #[serde(deserialize_with = "list_separator")]
     list_separator: Option<String>,
-    #[serde(default)]
     create_links: bool,
-    #[serde(default)]
-    empty: Vec<Spanned<String>>,
+    empty: Vec<String>,
     ignore: Option<Ignored>,
-    #[serde(default)]
     columns: Table<OneOrMore>,
-    #[serde(default)]
     set: Table<Value>,
-    #[serde(default)]
     values: Table<BTreeMap<String, Value>>,
-    #[serde(default)]
     empty_in: Table<Vec<String>>,
-    #[serde(rename = "where", default)]
+    #[serde(rename = "where")]
     filters: Table<Filter>,
 }
 
@@ -89,23 +79,6 @@ enum Filter {
     OfRows(OneOrMore),
     /// Columns with the values that a row needs for a field.
     OfField(BTreeMap<String, OneOrMore>),
-}
-
-impl Filter {
-    /// Returns the options for a key of `[where]`: a column, or a field.
-    fn given(self, key: &Spanned<String>, place: &Place<'_>) -> Vec<Given<RowFilter>> {
-        let name = key.as_ref().clone();
-        let (field, columns) = match self {
-            Filter::OfRows(values) => (None, vec![(name, values)]),
-            Filter::OfField(columns) => (Some(name), columns.into_iter().collect()),
-        };
-        let filters = columns.into_iter().map(|(column, values)| RowFilter {
-            field: field.clone(),
-            column: column.as_str().into(),
-            values: values.into(),
-        });
-        filters.map(|filter| place.given(key, filter)).collect()
-    }
 }
 
 impl From<OneOrMore> for Vec<String> {
@@ -153,20 +126,49 @@ impl Place<'_> {
         InputError(Some(self.name.into()), message)
     }
 
-    /// Returns an option that is given at the position of a key.
-    fn given<T>(&self, key: &Spanned<String>, value: T) -> Given<T> {
-        Given {
-            value,
-            origin: self.origin(key.span()),
-        }
+    /// Returns an option that is given at a position.
+    fn given<K, T>(&self, at: &Spanned<K>, value: T) -> Given<T> {
+        let origin = self.origin(at.span());
+        Given { value, origin }
     }
 
     /// Returns a list of names that is given at its position.
     fn names(&self, names: Spanned<Vec<String>>) -> Given<Vec<String>> {
-        Given {
-            origin: self.origin(names.span()),
-            value: names.into_inner(),
+        self.given(&names, names.as_ref().clone())
+    }
+
+    /// Returns the words for values.
+    fn words(
+        &self,
+        empty: Vec<String>,
+        empty_in: Table<Vec<String>>,
+        values: Table<BTreeMap<String, Value>>,
+    ) -> Result<Vec<Given<Word>>, InputError> {
+        // Those of all fields come first.
+        let empty = empty.into_iter().map(|text| Given {
+            value: Word {
+                field: None,
+                text,
+                value: String::new(),
+            },
+            origin: self.name.to_owned(),
+        });
+        let mut words: Vec<Given<Word>> = empty.collect();
+        let empty_in = empty_in.into_iter().map(|(field, texts)| {
+            let texts = texts.into_iter().map(|text| (text, Value::from("")));
+            (field, texts.collect())
+        });
+        for (field, meanings) in empty_in.chain(values) {
+            for (text, value) in meanings {
+                let word = Word {
+                    field: Some(field.as_ref().clone()),
+                    text,
+                    value: self.csv_text(&field, &value)?,
+                };
+                words.push(self.given(&field, word));
+            }
         }
+        Ok(words)
     }
 
     /// Returns a constant of a field in CSV form.
@@ -176,18 +178,15 @@ impl Place<'_> {
 }
 
 impl Recipe {
-    fn into_options(mut self, place: &Place<'_>) -> Result<ReadOptions, InputError> {
+    fn into_options(self, place: &Place<'_>) -> Result<ReadOptions, InputError> {
+        let reads_only_mapped = matches!(self.ignore, Some(Ignored::All(true)));
+        let sets = self.matching.into_iter();
         let mut options = ReadOptions {
             has_recipe: true,
             encoding: self.encoding,
-            words: self.take_words(place)?,
             sheets: self.sheet.map(Vec::from).unwrap_or_default(),
             header_rows: self.header_rows,
-            matching: self
-                .matching
-                .into_iter()
-                .map(|set| place.names(set))
-                .collect(),
+            matching: sets.map(|set| place.names(set)).collect(),
             dates: self.dates,
             decimal: self.decimal,
             list_separator: self.list_separator,
@@ -195,88 +194,48 @@ impl Recipe {
             leaves_out_new: self.new == Some(false),
             update: self.update.map(|names| place.names(names)),
             clear: self.clear.map(|names| place.names(names)),
+            ignore_unknown: reads_only_mapped,
+            only_mapped: reads_only_mapped,
             ..ReadOptions::default()
         };
-        for (column, fields) in self.columns {
-            let mapping = ColumnMapping {
-                column: column.as_ref().as_str().into(),
-                fields: fields.into(),
-            };
-            options.columns.push(place.given(&column, mapping));
+        for (name, fields) in self.columns {
+            let column = name.as_ref().as_str().into();
+            let fields = fields.into();
+            let mapping = ColumnMapping { column, fields };
+            options.columns.push(place.given(&name, mapping));
         }
-        match self.ignore {
-            Some(Ignored::All(all)) => {
-                options.ignore_unknown = all;
-                options.only_mapped = all;
-            }
-            Some(Ignored::Columns(names)) => {
-                options.columns.extend(names.iter().map(|name| Given {
-                    value: ColumnMapping {
-                        column: name.as_str().into(),
-                        fields: Vec::new(),
-                    },
-                    origin: place.name.to_owned(),
-                }));
-            }
-            None => {}
+        if let Some(Ignored::Columns(names)) = self.ignore {
+            options.columns.extend(names.iter().map(|name| Given {
+                value: ColumnMapping {
+                    column: name.as_str().into(),
+                    fields: Vec::new(),
+                },
+                origin: place.name.to_owned(),
+            }));
         }
         for (field, constant) in self.set {
             let text = place.csv_text(&field, &constant)?;
             let constant = place.given(&field, (field.as_ref().clone(), text));
             options.constants.push(constant);
         }
-        for (name, filter) in self.filters {
-            options.filters.extend(filter.given(&name, place));
+        options.words = place.words(self.empty, self.empty_in, self.values)?;
+        for (key, filter) in self.filters {
+            let name = key.as_ref().clone();
+            let (field, columns) = match filter {
+                Filter::OfRows(values) => (None, BTreeMap::from([(name, values)])),
+                Filter::OfField(columns) => (Some(name), columns),
+            };
+            for (column, values) in columns {
+                let filter = RowFilter {
+                    field: field.clone(),
+                    column: column.as_str().into(),
+                    values: values.into(),
+                };
+                options.filters.push(place.given(&key, filter));
+            }
         }
         Ok(options)
     }
-
-    /// Returns the words for values, those of all fields first.
-    fn take_words(&mut self, place: &Place<'_>) -> Result<Vec<Given<Word>>, InputError> {
-        let mut words = Vec::new();
-        for text in self.empty.drain(..) {
-            words.push(place.given(
-                &text,
-                Word {
-                    field: None,
-                    text: text.as_ref().clone(),
-                    value: String::new(),
-                },
-            ));
-        }
-        let of_field = |field: &Spanned<String>, text, value| {
-            let field_name = Some(field.as_ref().clone());
-            place.given(
-                field,
-                Word {
-                    field: field_name,
-                    text,
-                    value,
-                },
-            )
-        };
-        for (field, texts) in std::mem::take(&mut self.empty_in) {
-            let texts = texts.into_iter();
-            words.extend(texts.map(|text| of_field(&field, text, String::new())));
-        }
-        for (field, values) in std::mem::take(&mut self.values) {
-            for (text, value) in values {
-                let value = place.csv_text(&field, &value)?;
-                words.push(of_field(&field, text, value));
-            }
-        }
-        Ok(words)
-    }
-}
-
-/// Reads the number of rows of a header.
-fn header_rows<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
-    let rows = usize::deserialize(from)?;
-    if rows > MAX_HEADER_ROWS {
-        let message = format!("a header has at most {MAX_HEADER_ROWS} rows");
-        return Err(D::Error::custom(message));
-    }
-    Ok(Some(rows))
 }
 
 fn list_separator<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
@@ -453,7 +412,6 @@ issn_print = ["0"]
             "dates = dmy", "r.toml:1: ";
             "colums = {}", "r.toml:1: unknown field `colums`";
             "encoding = \"ansi-1252\"", "r.toml:1: is no known encoding";
-            "header_rows = 11", "r.toml:1: a header has at most 10 rows";
             "ignore = 5", "r.toml:1: write true, or a list of column names";
             "[columns]\nA = 5", "r.toml:2: write a text, or a list of texts";
             "[columns]\nA = \"x\"\nA = \"y\"", "r.toml:3: duplicate key";

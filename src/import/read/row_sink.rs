@@ -1,6 +1,6 @@
 //! The rows of a part of a source, as its reader passes them on.
 
-use std::ops::{ControlFlow, RangeInclusive};
+use std::ops::{ControlFlow, Range, RangeInclusive};
 
 use super::table_cell::TableCell;
 use crate::model::Message;
@@ -26,8 +26,8 @@ pub(in crate::import) trait RowSink {
 
 /// A row of a table.
 pub(in crate::import) struct TableRow<'a> {
-    /// The first line of the row, from 1.
-    pub line: u64,
+    /// The lines of the row, from 1.
+    pub lines: Range<u64>,
     pub cells: &'a [TableCell<'a>],
     /// The merged cells of the row.
     pub merged: Vec<MergedCells>,

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use encoding_rs::Encoding;
 
-use super::json::leaves;
-use super::json_rows::{cell, parse_object};
+use super::json_rows::read_leaves;
 use super::options::{InputError, ReadOptions, TextEncoding};
 use super::parts::each_part;
 use super::row_sink::{RowSink, TableRow};
@@ -95,23 +94,23 @@ impl RowSink for FileSample {
         }
         self.position.line = line;
         let mut faults = RowFaults::new(&self.position, &mut self.bad);
-        let Some(members) = parse_object(text, &mut faults) else {
+        let options = ReadOptions::default();
+        let Some(leaves) = read_leaves(text, &options, &|_| false, &mut faults) else {
             return;
         };
         if self.rows.is_empty() {
             self.rows.push(Vec::new());
         }
-        let options = ReadOptions::default();
         let header = &mut self.rows[0];
         let mut row = vec![TableCell::default(); header.len()];
-        for (path, value) in leaves("", members, &|_| false) {
+        for (path, cell) in leaves {
             let known = header.iter().position(|known| known.text == path);
             let at = known.unwrap_or(header.len());
             if known.is_none() {
-                header.push(TableCell::text(path));
+                header.push(TableCell::text(path.into_owned()));
                 row.push(TableCell::default());
             }
-            row[at] = cell(value, &options);
+            row[at] = cell.to_owned_cell();
         }
         self.rows.push(row);
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::import::row_faults::RowFaults;
@@ -9,7 +10,7 @@ use crate::model::dataset::NOT_AN_ID;
 use crate::model::field::Field;
 use crate::model::message::{Message, message};
 use crate::model::reference::ReferenceFields;
-use crate::model::value::json::{as_text, is_empty};
+use crate::model::value::json::{as_text, is_empty, push_json};
 use crate::model::value::{FieldValue, ValueKind, ValueReader};
 use crate::model::{Curated, Fields, Id, OrganizationFields, ReferenceKind, TagFields};
 
@@ -38,10 +39,12 @@ pub(in crate::import) enum CellContent {
     Constant,
     /// A value of the row.
     Value,
+    /// An empty cell that clears the stored value, as the recipe says.
+    Clear,
 }
 
 /// A link of a record.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(in crate::import) enum RecordLink<F> {
     Id(Id),
     /// A name; for a tag, `Type: Name`.
@@ -50,34 +53,12 @@ pub(in crate::import) enum RecordLink<F> {
     Object(Box<Curated<F>>),
 }
 
-impl<F: Fields> RecordLink<F> {
-    /// Appends the link as JSON, with the values of an object in a list.
-    fn write(&self, out: &mut Vec<u8>) {
-        match self {
-            RecordLink::Id(id) => out.extend_from_slice(id.to_string().as_bytes()),
-            RecordLink::Label(label) => {
-                out.extend_from_slice(Value::from(label.as_str()).to_string().as_bytes());
-            }
-            RecordLink::Object(object) => {
-                out.extend_from_slice(format!("[{}", object.id()).as_bytes());
-                for value in object.fields().values() {
-                    out.push(b',');
-                    value.write_json(out, &());
-                }
-                out.push(b']');
-            }
-        }
-        out.push(b',');
-    }
-}
-
 impl<F: Fields> Statement<F> {
     /// Creates a statement that sets no field.
     pub fn new() -> Statement<F> {
-        let is_set = vec![false; F::table().fields.len()];
         Statement {
             fields: F::default(),
-            is_set,
+            is_set: vec![false; F::table().fields.len()],
             constants: Vec::new(),
             organizations: Vec::new(),
             tags: Vec::new(),
@@ -140,34 +121,17 @@ impl<F: Fields> Statement<F> {
 
     /// Appends the set values. Statements are equal if and only if they append equal bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
-        for (index, value) in self
-            .fields
-            .values()
-            .into_iter()
-            .enumerate()
-            .filter(|(index, _)| self.is_set[*index])
-        {
+        let values = self.fields.values().into_iter().enumerate();
+        for (index, value) in values.filter(|(index, _)| self.is_set[*index]) {
             out.extend_from_slice(&index.to_be_bytes());
             value.write_json(out, &());
         }
-        self.write_links(out);
-    }
-
-    /// Appends the links. Links are equal if and only if they append equal bytes.
-    fn write_links(&self, out: &mut Vec<u8>) {
-        // No value and no link begins with a semicolon.
-        out.push(b';');
-        self.organizations.iter().for_each(|link| link.write(out));
-        out.push(b';');
-        self.tags.iter().for_each(|link| link.write(out));
+        push_json(out, &(&self.organizations, &self.tags));
     }
 
     /// Returns true if two rows name the same organizations and tags.
     pub fn has_links_of(&self, other: &Statement<F>) -> bool {
-        let [mut own, mut others] = [Vec::new(), Vec::new()];
-        self.write_links(&mut own);
-        other.write_links(&mut others);
-        own == others
+        self.organizations == other.organizations && self.tags == other.tags
     }
 
     /// Copies the values to `fields`. Links are resolved later, so lists of links become empty.
@@ -267,9 +231,13 @@ impl ValueReader for FieldReader<'_, '_> {
         match kind {
             ReferenceKind::Organization => {
                 self.organizations
-                    .extend(read_links(items, self.name, self.faults))
+                    .extend(read_links(items, self.name, self.faults));
+                self.organizations.shrink_to_fit();
             }
-            ReferenceKind::Tag => self.tags.extend(read_links(items, self.name, self.faults)),
+            ReferenceKind::Tag => {
+                self.tags.extend(read_links(items, self.name, self.faults));
+                self.tags.shrink_to_fit();
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::dates::DateOrder;
 use crate::model::Message;
+use crate::model::field::Field;
 use crate::model::fold::is_blank;
 use crate::model::value::JsonType;
 
@@ -18,16 +19,14 @@ pub(in crate::import) struct TableCell<'a> {
     pub is_date: bool,
     /// Whether the cell is a number cell of a workbook, or a number in JSON.
     pub is_number: bool,
-    /// The type of a value in JSON that is not empty.
-    pub json: Option<JsonType>,
+    /// The value in JSON, if it is no text. Another value than a list is a list of one.
+    pub json: Option<Value>,
     /// The reason why the cell cannot be read. `text` is the content for the report.
     pub fault: Option<Message>,
     /// The number format of a cell that shows its number in other digits or signs than `text`.
     pub format: Option<String>,
     /// The unit that the spreadsheet displays. If the column name contains the unit, `fault` is ignored.
     pub unit: Option<String>,
-    /// The items of a list in JSON. Another value than a text is a list of one.
-    pub items: Option<Vec<Value>>,
     /// The part of a date that a cell shows, if it does not show all of it.
     pub part_of_date: Option<String>,
     /// The target of the cell's hyperlink.
@@ -50,10 +49,15 @@ impl<'a> TableCell<'a> {
             format: self.format.clone(),
             part_of_date: self.part_of_date.clone(),
             unit: self.unit.clone(),
-            items: self.items.clone(),
+            json: self.json.clone(),
             link: self.link.as_ref().map(|link| Cow::Owned(link.to_string())),
             ..*self
         }
+    }
+
+    /// Returns the type of a value in JSON that is no text.
+    pub fn json_type(&self) -> Option<JsonType> {
+        self.json.as_ref().map(JsonType::of)
     }
 
     pub fn is_blank(&self) -> bool {
@@ -82,6 +86,14 @@ pub(in crate::import) struct Notation {
 }
 
 impl Notation {
+    /// Returns the notation of a column with a field.
+    pub fn of_field(&self, field: &Field) -> Notation {
+        Notation {
+            is_price: field.column.ends_with("_usd"),
+            ..*self
+        }
+    }
+
     /// Returns true if a comma may be the decimal sign.
     pub fn may_have_comma(&self) -> bool {
         self.has_semicolons || self.decimal == Some(DecimalSign::Comma)

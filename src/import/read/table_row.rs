@@ -16,9 +16,9 @@ use super::table_cell::{Container, Notation, TableCell};
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::RowEdit;
 use crate::model::message::{Message, message};
+use crate::model::value::ValueKind;
 use crate::model::value::json::is_empty;
 use crate::model::value::text::{ITEM_SEPARATOR, split_at};
-use crate::model::value::{JsonType, ValueKind};
 use crate::model::{Fields, Id};
 
 /// Reads the cells of a row.
@@ -126,7 +126,8 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
         columns: &Columns<'_>,
         cells: &[TableCell<'_>],
     ) -> Option<()> {
-        for (meaning, at_columns) in &columns.sources {
+        let several = columns.sources.iter().filter(|(_, at)| at.len() > 1);
+        for (meaning, at_columns) in several {
             let mut filled = filled_cells(cells, at_columns);
             if meaning.is_joined(F::table()) {
                 continue;
@@ -169,10 +170,13 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
 
     /// Reads the cell of the column `deleted`.
     fn read_deleted(&mut self, cell: &TableCell<'_>) -> bool {
-        let is_flag = cell.fault.is_none() && cell.json.is_none_or(|json| json == JsonType::Flag);
+        let is_flag = match &cell.json {
+            Some(json) => json.is_boolean(),
+            None => cell.fault.is_none() && self.notation.container != Container::Json,
+        };
         match parse_flag(&cell.text) {
             Some(is_deleted) if is_flag => is_deleted,
-            None if cell.is_blank() && is_flag => false,
+            None if cell.is_blank() && cell.json.is_none() => false,
             _ => {
                 self.faults.push_value(
                     &"deleted",
@@ -187,42 +191,39 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
     /// Reads the cells of a row for `fields`: several fields share the first cell, and a list joins all cells.
     pub(super) fn read_cells(&mut self, fields: &[usize], cells: &[&TableCell<'_>]) {
         let field = &F::table().fields[fields[0]];
-        let mut texts: Vec<Cow<'_, str>> = Vec::with_capacity(cells.len());
-        for cell in cells {
-            let mut words = self.options.words_of(&field.column);
-            let fault = type_fault(cell, field.kind, fields.len() > 1)
-                .filter(|_| !words.any(|word| word.is(&cell.text)));
-            let is_open = self.notation.is_loose && field.kind == ValueKind::Date;
-            let part = cell.part_of_date.as_deref().filter(|_| is_open);
-            let text = part.map_or_else(|| cell_text(cell, field), |part| Ok(part.into()));
-            match fault.map_or(text, Err) {
-                Ok(text) => texts.push(text),
-                Err(message) => self.faults.push_value(&field.column, &cell.text, message),
-            }
-        }
-        if texts.len() < cells.len() {
-            return;
-        }
-        let [text, ..] = &*texts else {
+        let Some(first) = cells.first() else {
             return fields
                 .iter()
                 .for_each(|index| self.statement.set_null(*index));
         };
-        self.notation.is_number = cells[0].is_number;
-        let has_items = cells.iter().any(|cell| cell.items.is_some());
-        let is_plain = texts.len() == 1
-            && self.options.list_separator.is_none()
-            && self.options.words_of(&field.column).next().is_none();
-        let is_list = has_items || !is_plain || self.is_listed(text);
-        if let ([first, url], true) = (fields, names_link::<F>(fields)) {
-            self.read_linked(*first, *url, cells[0]);
-        } else if fields.len() > 1 {
-            self.read_parts(fields, text);
-        } else if field.kind.is_list() && is_list {
-            self.read_list(fields[0], &texts, cells);
-        } else {
-            self.read_text(fields[0], text);
+        self.notation.is_number = first.is_number;
+        if fields.len() == 1 && field.kind.is_list() {
+            return self.read_list(fields[0], cells);
         }
+        match (self.text_of(first, fields), fields) {
+            (None, _) => {}
+            (Some(_), [index, url]) if names_link::<F>(fields) => {
+                self.read_linked(*index, *url, first);
+            }
+            (Some(text), [index]) => self.read_text(*index, &text),
+            (Some(text), _) => self.read_parts(fields, &text),
+        }
+    }
+
+    /// Returns the text of a cell for `fields`, or reports its fault.
+    fn text_of<'c>(&mut self, cell: &'c TableCell<'_>, fields: &[usize]) -> Option<Cow<'c, str>> {
+        let field = &F::table().fields[fields[0]];
+        let mut words = self.options.words_of(&field.column);
+        let fault = type_fault(cell, field.kind, fields.len() > 1)
+            .filter(|_| !words.any(|word| word.is(&cell.text)));
+        let is_open = self.notation.is_loose && field.kind == ValueKind::Date;
+        let text = match (fault, &cell.part_of_date) {
+            (Some(fault), _) => Err(fault),
+            (None, Some(part)) if is_open => Ok(part.into()),
+            _ => cell_text(cell, field),
+        };
+        text.map_err(|message| self.faults.push_value(&field.column, &cell.text, message))
+            .ok()
     }
 
     /// Returns true if a text is a list as in a program, and may be one.
@@ -247,26 +248,40 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
     }
 
     /// Reads the items of all cells as a list.
-    fn read_list(&mut self, index: usize, texts: &[Cow<'_, str>], cells: &[&TableCell<'_>]) {
+    fn read_list(&mut self, index: usize, cells: &[&TableCell<'_>]) {
         let column = &F::table().fields[index].column;
+        let texts = cells.iter().filter_map(|cell| self.text_of(cell, &[index]));
+        let texts: Vec<Cow<'_, str>> = texts.collect();
         let separator = self.options.list_separator.as_deref();
+        let has_words = self.options.words_of(column).next().is_some();
+        match &*texts {
+            _ if texts.len() < cells.len() => return,
+            [text]
+                if separator.is_none()
+                    && !has_words
+                    && cells.iter().all(|cell| cell.json.is_none())
+                    && !self.is_listed(text) =>
+            {
+                return self.read_text(index, text);
+            }
+            _ => {}
+        }
         let mut items: Vec<Value> = Vec::new();
         for (text, cell) in texts.iter().zip(cells) {
-            match (
-                &cell.items,
-                split_at(text, separator.unwrap_or(ITEM_SEPARATOR)),
-            ) {
-                (Some(found), _) => items.extend(found.iter().cloned()),
-                (None, _) if self.is_listed(text) => {
+            let split = split_at(text, separator.unwrap_or(ITEM_SEPARATOR));
+            match (&cell.json, split) {
+                (Some(Value::Array(found)), _) => items.extend_from_slice(found),
+                (Some(other), _) => items.push(other.clone()),
+                _ if self.is_listed(text) => {
                     let found = listed(text).unwrap_or_default();
                     items.extend(found.into_iter().map(Value::from));
                 }
                 // Blanks around a separator of the source belong to no item. In the lists of an export they do.
-                (None, Ok(found)) if separator.is_some() => {
+                (_, Ok(found)) if separator.is_some() => {
                     items.extend(found.map(|item| Value::from(item.trim())));
                 }
-                (None, Ok(found)) => items.extend(found.map(Value::from)),
-                (None, Err(message)) => return self.faults.push_value(column, text, message),
+                (_, Ok(found)) => items.extend(found.map(Value::from)),
+                (_, Err(message)) => return self.faults.push_value(column, text, message),
             }
         }
         let meant = |item| match item {

@@ -1,7 +1,9 @@
 //! Tables: a header and rows of cells, from CSV or from a workbook.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 use super::column_name::column_letters;
 use super::columns::{ColumnMeaning, Columns, identify_rows};
@@ -42,10 +44,8 @@ pub(in crate::import) struct TableReader<'r, 'a, F> {
     is_incomplete: bool,
     /// The number of rows after the header that are not empty, with those that cannot be read or are left out.
     pub(super) row_count: usize,
-    /// The line of the header of a table.
-    header_line: Option<u64>,
-    /// The line at which the last row ends.
-    last_line: u64,
+    /// The line after the last row.
+    next_line: u64,
     /// Whether the last row is below an empty row, and has few cells.
     is_below: bool,
     /// Whether a row has several values.
@@ -62,7 +62,7 @@ pub(super) enum HeaderState<'a> {
     /// The lines and cells of the rows so far: text above the header, or a header that identifies no rows.
     Searching(Vec<(u64, Vec<String>)>),
     /// The columns, or `None` if the header is unusable. Those of objects are the members of the last one.
-    Found(Option<Columns<'a>>),
+    Found(Option<Rc<Columns<'a>>>),
 }
 
 impl<F: Fields> RowSink for TableReader<'_, '_, F> {
@@ -75,36 +75,33 @@ impl<F: Fields> RowSink for TableReader<'_, '_, F> {
     }
 
     fn add_row(&mut self, row: TableRow<'_>) -> ControlFlow<()> {
-        let filled = row.cells.iter().filter(|cell| !cell.is_blank()).count();
-        if filled == 0 {
+        if row.cells.iter().all(TableCell::is_blank) {
             return ControlFlow::Continue(());
         }
-        let follows_gap = row.line > self.last_line + 1;
-        self.last_line = row.line + self.line_ends_in(row.cells);
+        let line = row.lines.start;
+        let follows_gap = line > self.next_line;
+        self.next_line = row.lines.end;
         let options = self.rows.options;
         let bounds = &options.bounds;
         if options.header_rows == Some(0) && matches!(self.header, HeaderState::Searching(_)) {
             let names = vec![TableCell::default(); row.cells.len()];
-            self.read_header(row.line, &names)?;
+            self.read_header(line, &names)?;
         }
-        match std::mem::replace(&mut self.header, HeaderState::Found(None)) {
-            HeaderState::Searching(above) => {
-                self.header = HeaderState::Searching(above);
-                self.search_header(row.line, row.cells)
-            }
+        match &self.header {
+            HeaderState::Searching(_) => self.search_header(line, row.cells),
             HeaderState::Found(Some(columns)) if self.row_count < bounds.rows => {
-                let merged = self.with_merged(&columns, &row);
-                let cells = merged.as_deref().unwrap_or(row.cells);
-                let filled = cells.iter().filter(|cell| !cell.is_blank()).count();
-                let row = TableRow { cells, ..row };
-                self.read_row(&columns, row, filled, follows_gap);
-                self.header = HeaderState::Found(Some(columns));
+                let columns = Rc::clone(columns);
+                let cells = self.with_merged(&columns, line, row.cells, &row.merged);
+                let row = TableRow {
+                    cells: &cells,
+                    ..row
+                };
+                self.read_row(&columns, row, follows_gap);
                 ControlFlow::Continue(())
             }
             // No row follows an unusable header.
             HeaderState::Found(_) => {
-                self.rows
-                    .add_file_fault(row.line, bounds.rows_fault("rows"));
+                self.rows.add_file_fault(line, bounds.rows_fault("rows"));
                 ControlFlow::Break(())
             }
         }
@@ -129,8 +126,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             header: HeaderState::Searching(Vec::new()),
             is_incomplete: false,
             row_count: 0,
-            header_line: None,
-            last_line: 0,
+            next_line: 0,
             is_below: false,
             has_full_row: false,
             earlier,
@@ -139,71 +135,53 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         }
     }
 
-    /// Returns the number of lines of a text that end within cells.
-    fn line_ends_in(&self, cells: &[TableCell<'_>]) -> u64 {
-        let line_ends_of = |cell: &TableCell<'_>| {
-            cell.text.matches(['\r', '\n']).count() - cell.text.matches("\r\n").count()
-        };
-        match self.notation.container {
-            Container::Csv => cells.iter().map(line_ends_of).sum::<usize>() as u64,
-            Container::Sheet | Container::OldSheet | Container::Json => 0,
-        }
-    }
-
-    /// Returns the cells of a row of a list of others with the values of the merged cells above, if it lacks any.
-    fn with_merged(
+    /// Returns the cells of a row, in a list of others with the values of the merged cells above.
+    fn with_merged<'c>(
         &mut self,
         columns: &Columns<'a>,
-        row: &TableRow<'_>,
-    ) -> Option<Vec<TableCell<'static>>> {
-        let mut filled = None;
-        let tall = row.merged.iter().filter(|merged| merged.is_one_column());
-        for merged in tall.filter(|_| self.notation.is_loose) {
+        line: u64,
+        cells: &'c [TableCell<'c>],
+        merged: &[MergedCells],
+    ) -> Cow<'c, [TableCell<'c>]> {
+        let mut filled = Cow::Borrowed(cells);
+        for merged in merged {
             let at = *merged.columns.start();
             let first_line = merged.first_line;
-            let has_value = |cell: &&TableCell<'_>| !cell.is_blank() && columns.is_read(at);
-            if first_line == row.line {
-                let cell = row.cells.get(at).filter(has_value);
+            if !self.notation.is_loose || !merged.is_one_column() {
+                continue;
+            }
+            if first_line == line {
+                let has_value = |cell: &&TableCell<'_>| !cell.is_blank() && columns.is_read(at);
+                let cell = cells.get(at).filter(has_value);
                 let value = cell.map(|cell| (first_line, cell.to_owned_cell()));
                 self.merged.extend(value.map(|value| (at, value)));
-            } else if let Some((_, cell)) =
-                self.merged.get(&at).filter(|(line, _)| *line == first_line)
+            } else if let Some((line_of_value, cell)) = self.merged.get(&at)
+                && *line_of_value == first_line
             {
-                let cells = row.cells.iter().map(TableCell::to_owned_cell);
-                let cells = filled.get_or_insert_with(|| cells.collect::<Vec<_>>());
-                cells.resize_with(cells.len().max(at + 1), TableCell::default);
-                cells[at] = cell.clone();
+                let filled = filled.to_mut();
+                filled.resize_with(filled.len().max(at + 1), TableCell::default);
+                filled[at] = cell.clone();
                 let message = "has the value of the merged cells above";
-                self.rows.warn(Some(row.line), message.into());
+                self.rows.warn(Some(line), message.into());
             }
         }
         filled
     }
 
-    /// Reads a row below the header, with so many filled cells.
-    fn read_row(&mut self, columns: &Columns<'a>, row: TableRow<'_>, filled: usize, gap: bool) {
-        let TableRow { line, cells, .. } = row;
+    /// Reads a row below the header.
+    fn read_row(&mut self, columns: &Columns<'a>, row: TableRow<'_>, follows_gap: bool) {
+        let TableRow { lines, cells, .. } = &row;
+        let cells = *cells;
+        let line = lines.start;
         let options = self.rows.options;
+        let notation = self.notation;
+        let filled = cells.iter().filter(|cell| !cell.is_blank()).count();
         let named = columns.named();
         let has_id = columns.has_id(cells);
-        let has_one_value = filled == 1 && named > 1 && !has_id;
         // Below an empty row, notes may have two cells.
-        let is_below = self.row_count > 0 && (gap || self.is_below);
+        let is_below = self.row_count > 0 && (follows_gap || self.is_below);
         self.is_below = is_below && filled * 3 <= named.max(3) && !has_id;
-        // In CSV, other rows have all cells.
-        let is_short =
-            self.notation.container == Container::Csv && cells.len() < columns.named_width;
-        let skipped = match () {
-            () if self.row_count == 0 => None,
-            () if self.is_below && (has_one_value || is_short) && !options.replace => {
-                Some("is a note below the table, so it is skipped")
-            }
-            () if named > 1 && !has_id && is_total(cells) => Some("is a total, so it is skipped"),
-            () if columns.are_names(cells) => Some("repeats the header, so it is skipped"),
-            () => None,
-        };
-        let skipped = skipped.or_else(|| self.layout_in(columns, &row, filled));
-        if let Some(message) = skipped {
+        if let Some(message) = self.reason_to_skip(columns, &row, filled) {
             return self.rows.warn(Some(line), message.into());
         }
         if let Some(message) = row.warning {
@@ -214,7 +192,6 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             self.rows.effects.left_out += 1;
             return;
         }
-        let notation = self.notation;
         if filled > 1 && named > 2 && !self.has_full_row && notation.is_loose && !options.replace {
             self.skip_first_headings();
         }
@@ -241,6 +218,44 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         }
     }
 
+    /// Returns why a row is no record, if so: it is a note, a total, the header again, or in a list of others a heading.
+    fn reason_to_skip(
+        &self,
+        columns: &Columns<'_>,
+        row: &TableRow<'_>,
+        filled: usize,
+    ) -> Option<&'static str> {
+        let cells = row.cells;
+        let named = columns.named();
+        let has_id = columns.has_id(cells);
+        let replaces = self.rows.options.replace;
+        // In CSV, other rows have all cells.
+        let is_short =
+            self.notation.container == Container::Csv && cells.len() < columns.named_width;
+        let is_note = (filled == 1 && named > 1 && !has_id || is_short) && !replaces;
+        let mut values = (0..).zip(cells).filter(|(_, cell)| !cell.is_blank());
+        let (at, first) = values.clone().next()?;
+        let is_merged = || row.merged.iter().any(|merged| merged.columns.contains(&at));
+        match () {
+            () if self.row_count > 0 && self.is_below && is_note => {
+                Some("is a note below the table, so it is skipped")
+            }
+            () if self.row_count > 0 && named > 1 && !has_id && is_total(cells) => {
+                Some("is a total, so it is skipped")
+            }
+            () if self.row_count > 0 && columns.are_names(cells) => {
+                Some("repeats the header, so it is skipped")
+            }
+            () if !self.notation.is_loose || has_id => None,
+            () if !values.any(|(at, _)| columns.is_read(at)) => {
+                Some("has no value in a column that is read, so it is skipped")
+            }
+            () if filled > 1 || replaces || named < 3 => None,
+            () => (self.has_full_row || is_merged() || open_date(&first.text).is_some())
+                .then_some(IS_HEADING),
+        }
+    }
+
     /// Skips the rows so far that have only a name. They are headings, like those below.
     fn skip_first_headings(&mut self) {
         let name = F::table().index_of("name");
@@ -257,30 +272,6 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         }
     }
 
-    /// Returns why a row of a list of others is no record, if so: it is a heading, a month or a note.
-    fn layout_in(
-        &self,
-        columns: &Columns<'_>,
-        row: &TableRow<'_>,
-        filled: usize,
-    ) -> Option<&'static str> {
-        let cells = row.cells.iter().enumerate();
-        let mut values = cells.filter(|(_, cell)| !cell.is_blank());
-        let (at, first) = values.clone().next()?;
-        if !self.notation.is_loose || columns.has_id(row.cells) {
-            return None;
-        }
-        if !values.any(|(at, _)| columns.is_read(at)) {
-            return Some("has no value in a column that is read, so it is skipped");
-        }
-        if filled > 1 || self.rows.options.replace || columns.named() < 3 {
-            return None;
-        }
-        let is_merged = row.merged.iter().any(|merged| merged.columns.contains(&at));
-        let is_heading = is_merged || self.has_full_row || open_date(&first.text).is_some();
-        is_heading.then_some(IS_HEADING)
-    }
-
     /// Ends the part. Returns the number of rows after the header, or of objects.
     pub fn finish(mut self) -> usize {
         if let HeaderState::Searching(above) = &self.header
@@ -290,7 +281,9 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             let _ = self.report_missing_id();
         }
         let what = self.notation.container.column();
-        self.rows.warn_of_ignored(self.header_line, what);
+        let lines = &self.rows.effects.header_lines;
+        let header_line = lines.get(&**self.rows.file).copied();
+        self.rows.warn_of_ignored(header_line, what);
         self.row_count
     }
 
@@ -312,19 +305,14 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
                 .iter()
                 .map(|(_, names)| names.as_slice()),
         );
-        let table = F::table();
         let meanings: Vec<ColumnMeaning> = (names.iter().enumerate())
-            .filter_map(|(at, name)| ColumnMeaning::find(table, options, name, 1, Some(at)))
+            .filter_map(|(at, name)| ColumnMeaning::find(F::table(), options, name, 1, Some(at)))
             .collect();
         let filled = names.iter().filter(|name| !name.is_empty()).count();
-        // A column that is named by its letter is in each row, so it shows no header.
-        let is_named = |(at, name): (usize, &String)| {
-            ColumnMeaning::find(table, options, name, 1, None).is_some() && at < names.len()
-        };
         let is_header = identify_rows::<F>(options, &meanings)
             && (meanings.len() > 1 || filled != 2 || title_rows == 0)
             && (filled > 1 && options.header_rows.is_some()
-                || names.iter().enumerate().any(is_named));
+                || known_names::<F>(options, &names) > 0);
         if !is_header {
             return if above.len() > MAX_ROWS_ABOVE {
                 self.report_missing_id()
@@ -373,10 +361,9 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         if container == Container::OldSheet {
             self.rows.warn(None, NO_FORMATS.into());
         }
-        self.header_line = Some(line);
         self.is_incomplete = is_incomplete;
         let is_readable = columns.is_some();
-        self.header = HeaderState::Found(columns);
+        self.header = HeaderState::Found(columns.map(Rc::new));
         if is_readable {
             ControlFlow::Continue(())
         } else {
@@ -392,19 +379,12 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             return ControlFlow::Break(());
         };
         let options = self.rows.options;
-        let known = |cells: &[String]| {
-            cells
-                .iter()
-                .filter_map(|cell| ColumnMeaning::find(F::table(), options, cell, 1, None))
-                .count()
-        };
         // In reverse, since `max_by_key` returns the last maximum.
-        let best = above.iter().rev().max_by_key(|(_, cells)| known(cells));
-        if let Some((line, cells)) = best {
-            let cells: Vec<TableCell<'_>> = cells
-                .iter()
-                .map(|text| TableCell::text(text.as_str()))
-                .collect();
+        let rows = above.iter().rev();
+        if let Some((line, names)) = rows.max_by_key(|(_, names)| known_names::<F>(options, names))
+        {
+            let cells = names.iter().map(|name| TableCell::text(name.as_str()));
+            let cells: Vec<TableCell<'_>> = cells.collect();
             if self.read_header(*line, &cells).is_continue() {
                 let mut columns = options.columns.iter();
                 let message = match columns.any(|given| given.value.column.index.is_some()) {
@@ -422,6 +402,15 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
     }
 }
 
+/// Returns the number of names that columns have. A column that is named by its letter is in each row, so it shows no
+/// header.
+fn known_names<F: Fields>(options: &ReadOptions, names: &[String]) -> usize {
+    let meanings = names
+        .iter()
+        .filter_map(|name| ColumnMeaning::find(F::table(), options, name, 1, None));
+    meanings.count()
+}
+
 /// Joins the rows of a header by blanks. A blank cell has the text at its left, as in merged cells, if both have a text
 /// below.
 pub(in crate::import) fn joined_header<'t>(
@@ -429,27 +418,16 @@ pub(in crate::import) fn joined_header<'t>(
 ) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for row in rows.rev() {
-        let mut group = String::new();
+        let mut group = "";
         names.resize(names.len().max(row.len()), String::new());
         for (at, below) in names.iter_mut().enumerate() {
             let text = row.get(at).map_or("", |text| text.trim_matches(is_blank));
+            let is_group = !below.is_empty();
             if !text.is_empty() {
-                group = if below.is_empty() {
-                    String::new()
-                } else {
-                    text.to_owned()
-                };
+                group = if is_group { text } else { "" };
             }
-            let own = if text.is_empty() && !below.is_empty() {
-                group.as_str()
-            } else {
-                text
-            };
-            let parts: Vec<&str> = [own, below.as_str()]
-                .into_iter()
-                .filter(|part| !part.is_empty())
-                .collect();
-            *below = parts.join(" ");
+            let own = if is_group { group } else { text };
+            *below = format!("{own} {below}").trim_matches(' ').to_owned();
         }
     }
     names

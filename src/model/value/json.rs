@@ -53,7 +53,7 @@ pub fn as_text(value: &Value) -> Cow<'_, str> {
     }
 }
 
-pub(in crate::model) fn push_list<T>(
+pub(crate) fn push_list<T>(
     out: &mut Vec<u8>,
     items: &[T],
     mut push_item: impl FnMut(&mut Vec<u8>, &T),

@@ -131,14 +131,12 @@ impl FieldValue for Vec<String> {
 /// The separator of list items within a cell.
 pub const ITEM_SEPARATOR: &str = "; ";
 
-pub(in crate::model) fn join_items<'a>(items: &[impl AsRef<str>]) -> Cow<'a, str> {
+pub(crate) fn join_items<'a>(items: &[impl AsRef<str>]) -> Cow<'a, str> {
     let items = items.iter().map(AsRef::as_ref).joined(ITEM_SEPARATOR);
     guard_formula(Cow::Owned(items))
 }
 
-pub(in crate::model) fn split_items(
-    cell: &str,
-) -> Result<std::str::Split<'_, &'static str>, Message> {
+pub(crate) fn split_items(cell: &str) -> Result<std::str::Split<'_, &'static str>, Message> {
     let items = split_at(cell, ITEM_SEPARATOR)?;
     if items.clone().any(str::is_empty) {
         return Err(

@@ -130,7 +130,7 @@ fn is_plain_name(name: &str) -> bool {
 }
 
 fn is_local(config: &Config) -> bool {
-    let is_local = |host: &Host| match host {
+    config.get_hosts().iter().all(|host: &Host| match host {
         Host::Unix(_) => true,
         Host::Tcp(name) => {
             name == "localhost"
@@ -138,12 +138,10 @@ fn is_local(config: &Config) -> bool {
                     .parse::<std::net::IpAddr>()
                     .is_ok_and(|address| address.is_loopback())
         }
-    };
-    config.get_hosts().iter().all(is_local)
-        && config
-            .get_hostaddrs()
-            .iter()
-            .all(std::net::IpAddr::is_loopback)
+    }) && config
+        .get_hostaddrs()
+        .iter()
+        .all(std::net::IpAddr::is_loopback)
 }
 
 #[cfg(test)]

@@ -5,27 +5,28 @@
 //! - [`address`]: the URL of a copy, and its connection settings.
 //! - [`session`]: a connection that holds the copy's lock, and its errors.
 
+pub mod address;
+pub mod session;
+
 use std::collections::BTreeMap;
 use std::error::Error;
 
+use address::PostgresAddress;
 use bytes::BytesMut;
 use postgres::Row as Answer;
 use postgres::types::{Format, IsNull, ToSql, Type as SqlType};
 use serde_json::json;
+use session::Session;
 
 use super::columns::{Cell, columns};
 use super::error::{PullError, Result};
 use super::sql::SqlCopy;
 use super::sql::database::Database;
 use super::sql::rows::{list, listed};
-use super::sql::schema::{FORMAT, create, value_of};
-use super::sql::tables::{DatasetTables, Records, Row, SqlTable, Type, searched};
+use super::sql::tables::{
+    DatasetTables, FORMAT, Records, Row, SqlTable, Type, create, saved_value, searched,
+};
 use crate::model::{Dataset, Joined, parse_time};
-use address::PostgresAddress;
-use session::Session;
-
-pub mod address;
-pub mod session;
 
 /// A copy in PostgreSQL.
 pub type PostgresCopy = SqlCopy<Session>;
@@ -181,7 +182,7 @@ impl Database for Session {
         let columns = "SELECT count(*) FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n \
                        ON n.oid = c.relnamespace WHERE nspname = $1::text AND relname = 'copy' AND attname IN ('name', 'value')";
         let is_copy = session.query(columns, &[name.into()])? == [[Cell::Integer(2)]]
-            && value_of(&mut session, "made by")?.as_deref() == Some("medfeed pull");
+            && saved_value(&mut session, "made by")?.as_deref() == Some("medfeed pull");
         if !is_copy {
             return Err(PullError::Unusable(format!(
                 "the schema `{name}` of {} contains objects that `medfeed pull` did not create, and was not changed; name \
@@ -189,7 +190,7 @@ impl Database for Session {
                 session.shown()
             )));
         }
-        let format = value_of(&mut session, "format")?.unwrap_or_default();
+        let format = saved_value(&mut session, "format")?.unwrap_or_default();
         if format != FORMAT.to_string() {
             return Err(PullError::of_another_version(
                 session.shown(),

@@ -205,14 +205,19 @@ fn failure(shown: &str, error: &Error) -> PullError {
 
 /// Whether an error means that the connection broke or the server has closed it.
 fn is_lost(error: &Error) -> bool {
-    let is_ended = |code: &SqlState| {
-        matches!(
-            *code,
-            SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN | SqlState::CANNOT_CONNECT_NOW
-        ) || code.code().starts_with("08")
-            || matches!(code.code(), "57P05" | "25P03")
-    };
-    error.is_closed() || error.code().map_or_else(|| is_io(error), is_ended)
+    error.is_closed()
+        || error.code().map_or_else(
+            || is_io(error),
+            |code: &SqlState| {
+                matches!(
+                    *code,
+                    SqlState::ADMIN_SHUTDOWN
+                        | SqlState::CRASH_SHUTDOWN
+                        | SqlState::CANNOT_CONNECT_NOW
+                ) || code.code().starts_with("08")
+                    || matches!(code.code(), "57P05" | "25P03")
+            },
+        )
 }
 
 /// Maps an error of an attempt to connect.

@@ -1,7 +1,6 @@
 //! The database of a copy, which is SQLite or PostgreSQL, and the SQL that differs between them.
 
 use std::collections::VecDeque;
-use std::fmt::Debug;
 
 use super::tables::{DatasetTables, Records, Row, SqlTable, Type};
 use crate::model::Dataset;
@@ -12,9 +11,9 @@ use crate::pull::error::{PullError, Result};
 const READ_AT_ONCE: u32 = 500;
 
 /// An open database. It holds the copy's lock. All statements write parameters as `$1`, `$2`.
-pub trait Database: Debug + Sized {
+pub trait Database: Sized {
     /// The path or URL of a copy.
-    type Location: Debug;
+    type Location;
 
     /// A hint for messages: how to choose another location.
     const OTHER_LOCATION: &str;
@@ -160,7 +159,6 @@ pub trait Database: Debug + Sized {
 }
 
 /// Reads the rows of a table in batches, ordered by id.
-#[derive(Debug)]
 pub struct Reader {
     query: String,
     /// The first id of the next batch; `None` at the end.

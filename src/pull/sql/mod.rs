@@ -1,32 +1,26 @@
 //! The copy in an SQL database, made for people: typed columns, link tables, a full-text index, and views.
 //!
-//! - [`tables`]: the tables and their columns.
+//! - [`tables`]: the tables, their columns and views: creates them, and replaces those of another version.
 //! - [`database`]: the differences between SQLite and PostgreSQL.
-//! - [`rows`]: writes records into all of their tables.
-//! - [`schema`]: creates the tables and views, and replaces those of another version.
-//! - [`check`]: compares the derived tables with the records' JSON.
+//! - [`rows`]: writes records into all of their tables, and compares these with the records' JSON.
+
+pub mod database;
+pub mod rows;
+pub mod tables;
 
 use std::collections::BTreeSet;
 
-use sha2::{Digest as _, Sha256};
-
-use crate::model::{Dataset, PerDataset, now, parse_time};
-use crate::pull::columns::Cell;
-use crate::pull::entry::{Entry, FeedPage};
-use crate::pull::error::{PullError, Result};
-use crate::pull::export::{ContentDigest, Export, Hasher};
-use crate::pull::server_url::ServerUrl;
-use crate::pull::target::{Changes, Events, Position, PullTarget, tombstone};
 use database::{Database, Reader};
-use rows::{RecordWriter, list, listed, sweep};
-use schema::{find_missing, renew, repair};
-use tables::{DatasetTables, Type};
+use rows::{RecordWriter, find_fault, list, listed, sweep};
+use sha2::{Digest as _, Sha256};
+use tables::{DatasetTables, Type, find_missing, renew, repair};
 
-pub mod check;
-pub mod database;
-pub mod rows;
-pub mod schema;
-pub mod tables;
+use crate::model::{Dataset, now, parse_time};
+use crate::pull::columns::Cell;
+use crate::pull::error::{PullError, Result};
+use crate::pull::export::{ContentDigest, Entry, Export, FeedPage, Hasher};
+use crate::pull::location::ServerUrl;
+use crate::pull::target::{Changes, Events, Position, PullTarget, tombstone};
 
 const PROGRESS_EVERY: u64 = 1000;
 
@@ -35,11 +29,9 @@ const SET_SERVER: &str = "INSERT INTO copy (name, value) VALUES ('server', $1)
     ON CONFLICT (name) DO UPDATE SET value = excluded.value";
 
 /// A copy in a database. After a lost connection the next call connects again.
-#[derive(Debug)]
 pub struct SqlCopy<D: Database> {
     address: D::Location,
     database: Option<D>,
-    tables: PerDataset<DatasetTables>,
     server: String,
     /// The datasets to load even if they have tokens.
     to_reload: Vec<Dataset>,
@@ -52,7 +44,6 @@ impl<D: Database> SqlCopy<D> {
         let mut copy = SqlCopy {
             address,
             database: None,
-            tables: PerDataset::of(DatasetTables::new),
             server: server.to_string(),
             to_reload: if reload {
                 Dataset::ALL.to_vec()
@@ -64,12 +55,12 @@ impl<D: Database> SqlCopy<D> {
         Ok(copy)
     }
 
-    fn connected(&mut self) -> Result<(&mut D, &PerDataset<DatasetTables>)> {
+    fn connected(&mut self) -> Result<&mut D> {
         let database = match self.database.take().filter(|database| !database.is_lost()) {
             Some(database) => database,
             None => self.connect()?,
         };
-        Ok((self.database.insert(database), &self.tables))
+        Ok(self.database.insert(database))
     }
 
     fn connect(&self) -> Result<D> {
@@ -87,7 +78,7 @@ impl<D: Database> PullTarget for SqlCopy<D> {
     fn position(&mut self, dataset: Dataset) -> Result<Option<Position>> {
         let is_reloaded = self.to_reload.contains(&dataset);
         let server = Cell::from(self.server.as_str());
-        let (database, _) = self.connected()?;
+        let database = self.connected()?;
         let verified_at = D::read("verified_at", Type::Time);
         let query = format!(
             "SELECT token, records, {verified_at}, (SELECT value FROM copy WHERE name = 'server' AND value <> $2) FROM sync \
@@ -126,7 +117,7 @@ impl<D: Database> PullTarget for SqlCopy<D> {
 
     fn records(&mut self, dataset: Dataset) -> Result<Option<u64>> {
         let server = Cell::from(self.server.as_str());
-        let (database, _) = self.connected()?;
+        let database = self.connected()?;
         let query = "SELECT records FROM sync WHERE dataset = $1
             AND EXISTS (SELECT 1 FROM copy WHERE name = 'server' AND value = $2)";
         let row = database
@@ -136,9 +127,9 @@ impl<D: Database> PullTarget for SqlCopy<D> {
     }
 
     fn apply(&mut self, dataset: Dataset, page: &FeedPage, events: &dyn Events) -> Result<()> {
-        let (database, tables) = self.connected()?;
+        let database = self.connected()?;
         database.in_transaction(|database| {
-            let change = apply(database, &tables[dataset], &page.entries, events)?;
+            let change = apply(database, DatasetTables::of(dataset), &page.entries, events)?;
             let save = "UPDATE sync SET token = $2, records = records + $3, checked_at = $4,
                 changed_at = CASE WHEN $5 THEN $4 ELSE changed_at END WHERE dataset = $1";
             let time = now().to_string().into();
@@ -161,10 +152,10 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         events: &dyn Events,
     ) -> Result<()> {
         let server = Cell::from(self.server.as_str());
-        let (database, tables) = self.connected()?;
+        let database = self.connected()?;
         database.in_transaction(|database| {
-            remove_other_service(database, tables, dataset, &server)?;
-            let records = Cell::Integer(load(database, &tables[dataset], export, events)?);
+            remove_other_service(database, dataset, &server)?;
+            let records = Cell::Integer(load(database, DatasetTables::of(dataset), export, events)?);
             database.query(SET_SERVER, &[server])?;
             let save = "INSERT INTO sync (dataset, token, records, loaded_at, changed_at, checked_at, verified_at)
                 VALUES ($1, $2, $3, $4, $4, $4, $4) ON CONFLICT (dataset) DO UPDATE SET
@@ -174,13 +165,13 @@ impl<D: Database> PullTarget for SqlCopy<D> {
             let token = export.announced.token.as_str().into();
             database.query(save, &[name, token, records, now().to_string().into()])
         })?;
-        database.after_load(&tables[dataset]);
+        database.after_load(DatasetTables::of(dataset));
         self.to_reload.retain(|other| *other != dataset);
         Ok(())
     }
 
     fn clear(&mut self, dataset: Dataset, events: &dyn Events) -> Result<u64> {
-        let (database, tables) = self.connected()?;
+        let database = self.connected()?;
         database.in_transaction(|database| {
             let mut held = Reader::new("id", dataset.as_str(), i64::MIN);
             let mut count = 0;
@@ -191,14 +182,14 @@ impl<D: Database> PullTarget for SqlCopy<D> {
                 events.change(dataset, &tombstone(id))?;
                 count += 1;
             }
-            clear(database, &tables[dataset])?;
+            clear(database, DatasetTables::of(dataset))?;
             sweep(database)?;
             Ok(count)
         })
     }
 
     fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest> {
-        let (database, _) = self.connected()?;
+        let database = self.connected()?;
         let mut hasher = Hasher::default();
         let columns = format!("id, {}", D::read("json", Type::Json));
         let mut reader = Reader::new(&columns, dataset.as_str(), i64::MIN);
@@ -209,13 +200,13 @@ impl<D: Database> PullTarget for SqlCopy<D> {
     }
 
     fn find_fault(&mut self, dataset: Dataset) -> Result<Option<String>> {
-        let (database, tables) = self.connected()?;
-        check::find_fault(database, &tables[dataset])
+        let database = self.connected()?;
+        find_fault(database, DatasetTables::of(dataset))
     }
 
     fn set_verified(&mut self, dataset: Dataset) -> Result<()> {
         let server = Cell::from(self.server.as_str());
-        let (database, _) = self.connected()?;
+        let database = self.connected()?;
         database.query(SET_SERVER, &[server])?;
         let note = "UPDATE sync SET verified_at = $1 WHERE dataset = $2";
         database
@@ -231,7 +222,7 @@ impl<D: Database> PullTarget for SqlCopy<D> {
 /// Applies the entries of a page. Returns the change in the number of records.
 fn apply<D: Database>(
     database: &mut D,
-    tables: &DatasetTables,
+    tables: &'static DatasetTables,
     entries: &[Entry],
     events: &dyn Events,
 ) -> Result<i64> {
@@ -272,7 +263,7 @@ fn apply<D: Database>(
 /// of records in the export.
 fn load<D: Database>(
     database: &mut D,
-    tables: &DatasetTables,
+    tables: &'static DatasetTables,
     export: &mut Export<'_>,
     events: &dyn Events,
 ) -> Result<i64> {
@@ -290,7 +281,7 @@ fn load<D: Database>(
     let remove_until = |database: &mut D,
                         held: &mut Reader,
                         changes: &mut Changes<'_>,
-                        writer: &mut RecordWriter<'_>,
+                        writer: &mut RecordWriter,
                         last| {
         while let Some(id) = held
             .next_until(database, last)?
@@ -336,12 +327,7 @@ fn clear_links<D: Database>(database: &mut D, tables: &DatasetTables) -> Result<
 }
 
 /// Removes the other datasets if the copy is that of another service.
-fn remove_other_service<D: Database>(
-    database: &mut D,
-    all: &PerDataset<DatasetTables>,
-    kept: Dataset,
-    server: &Cell,
-) -> Result<()> {
+fn remove_other_service<D: Database>(database: &mut D, kept: Dataset, server: &Cell) -> Result<()> {
     let foreign = "SELECT 1 FROM copy WHERE name = 'server' AND value <> $1";
     if database
         .query(foreign, std::slice::from_ref(server))?
@@ -349,9 +335,10 @@ fn remove_other_service<D: Database>(
     {
         return Ok(());
     }
-    all.values()
-        .filter(|tables| tables.dataset != kept)
-        .try_for_each(|tables| clear(database, tables))
+    Dataset::ALL
+        .into_iter()
+        .filter(|dataset| *dataset != kept)
+        .try_for_each(|dataset| clear(database, DatasetTables::of(dataset)))
 }
 
 /// Removes the records of a dataset and its position. Rows without links stay.

@@ -1,11 +1,11 @@
-//! Writes records into all of their tables, in batches.
+//! Writes records into all of their tables, in batches, and compares the derived tables with the records' JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::database::Database;
+use super::database::{Database, Reader};
 use super::tables::{DatasetTables, LinkTable, LinkedKind, Records, Row, Type, linked};
 use crate::model::Joined;
 use crate::pull::columns::{Cell, cell_of};
@@ -18,7 +18,7 @@ const WRITE_AT_ONCE: usize = 1000;
 const WRITE_BYTES: usize = 4 << 20;
 
 /// The links of some records to rows of one kind.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct FoundLinks {
     /// Pairs of a record's id and the key of a linked row.
     pub pairs: BTreeSet<(i64, String)>,
@@ -107,9 +107,8 @@ pub fn list<T: Serialize>(items: impl IntoIterator<Item = T>) -> Cell {
 }
 
 /// Writes and removes records within one transaction.
-#[derive(Debug)]
-pub struct RecordWriter<'a> {
-    tables: &'a DatasetTables,
+pub struct RecordWriter {
+    tables: &'static DatasetTables,
     updates_search: bool,
     /// The JSON of records to write; `None` for records to remove.
     waiting: BTreeMap<i64, Option<Box<str>>>,
@@ -120,9 +119,9 @@ pub struct RecordWriter<'a> {
     has_unlinked: bool,
 }
 
-impl<'a> RecordWriter<'a> {
+impl RecordWriter {
     /// Writes to a dataset's tables, and to the full-text index if `updates_search`.
-    pub fn new(tables: &'a DatasetTables, updates_search: bool) -> RecordWriter<'a> {
+    pub fn new(tables: &'static DatasetTables, updates_search: bool) -> RecordWriter {
         let links = tables.links.len();
         RecordWriter {
             tables,
@@ -255,12 +254,142 @@ fn unlink<D: Database>(links: &LinkTable) -> String {
 
 /// Removes all linked rows without links.
 pub fn sweep<D: Database>(database: &mut D) -> Result<()> {
-    let statement = |kind: &LinkedKind| {
-        let table = &kind.rows.name;
-        format!(
-            "DELETE FROM {table} WHERE true{};",
-            kind.no_link(&format!("{table}.{}", kind.own_key().0))
-        )
+    database.batch(
+        &linked()
+            .iter()
+            .map(|kind: &LinkedKind| {
+                let table = &kind.rows.name;
+                format!(
+                    "DELETE FROM {table} WHERE true{};",
+                    kind.no_link(&format!("{table}.{}", kind.own_key().0))
+                )
+            })
+            .collect::<String>(),
+    )
+}
+
+/// Returns the first fault in the tables that are derived from a dataset's records.
+pub fn find_fault<D: Database>(database: &mut D, tables: &DatasetTables) -> Result<Option<String>> {
+    database.check_storage()?;
+    let mut expected = vec![FoundLinks::default(); tables.links.len()];
+    if let Some(fault) = find_in_records(database, tables, &mut expected)? {
+        return Ok(Some(fault));
+    }
+    for (links, expected) in tables.links.iter().zip(expected) {
+        if let Some(fault) = find_in_linked(database, tables, links, expected.rows)? {
+            return Ok(Some(fault));
+        }
+    }
+    database.find_search_fault(tables.dataset)
+}
+
+/// Compares the row and the links of each record. Adds the linked rows to `expected`.
+fn find_in_records<D: Database>(
+    database: &mut D,
+    tables: &DatasetTables,
+    expected: &mut [FoundLinks],
+) -> Result<Option<String>> {
+    let columns = tables
+        .records
+        .columns
+        .iter()
+        .map(|(name, kind)| D::read(name, *kind))
+        .joined(", ");
+    let mut reader = Reader::new(&columns, &tables.records.name, i64::MIN);
+    loop {
+        let rows = reader.some(database)?;
+        if rows.is_empty() {
+            return Ok(None);
+        }
+        expected
+            .iter_mut()
+            .for_each(|expected| expected.pairs.clear());
+        for row in &rows {
+            if let Err(fault) = check_row::<D>(tables, row, expected) {
+                return Ok(Some(fault));
+            }
+        }
+        let ids = list(rows.iter().filter_map(|row| row[0].integer()));
+        for (links, expected) in tables.links.iter().zip(&*expected) {
+            let found = pairs_of(database, links, &ids)?;
+            if let Some((id, _)) = found.symmetric_difference(&expected.pairs).next() {
+                return Ok(Some(format!(
+                    "`{}` does not fit the JSON of record {id}",
+                    links.pairs.name
+                )));
+            }
+        }
+    }
+}
+
+/// Compares a record's row with its JSON. Adds its links to `expected`. Returns a fault as the error.
+fn check_row<D: Database>(
+    tables: &DatasetTables,
+    row: &Row,
+    expected: &mut [FoundLinks],
+) -> Result<(), String> {
+    let id = row[0].integer().unwrap_or_default();
+    let Some(Cell::Text(json)) = row.last() else {
+        return Err(format!("the JSON of record {id} is not text"));
     };
-    database.batch(&linked().iter().map(statement).collect::<String>())
+    let record: Value = serde_json::from_str(json)
+        .map_err(|_| format!("the JSON of record {id} cannot be read"))?;
+    if record["id"].as_i64() != Some(id) {
+        return Err(format!("the id of record {id} does not fit its JSON"));
+    }
+    let wanted = row_of::<D>(tables, id, &record, json);
+    if let Some(at) = (0..wanted.len()).find(|at| row[*at] != wanted[*at]) {
+        let name = tables.records.columns[at].0;
+        return Err(format!(
+            "the column `{name}` of record {id} does not fit its JSON"
+        ));
+    }
+    add_links::<D>(tables, id, &record, expected);
+    Ok(())
+}
+
+/// Compares the linked rows with `expected`, and finds rows and links that belong to no record. If both datasets link
+/// to one row, it comes from the dataset that was updated last.
+fn find_in_linked<D: Database>(
+    database: &mut D,
+    tables: &DatasetTables,
+    links: &LinkTable,
+    mut expected: BTreeMap<String, Row>,
+) -> Result<Option<String>> {
+    let pairs = &links.pairs.name;
+    let table = &links.kind.rows.name;
+    let id = links.pairs.columns[0].0;
+    let dangling = format!(
+        "NOT EXISTS (SELECT 1 FROM {} WHERE id = {pairs}.{id})",
+        tables.records.name
+    );
+    if database.finds(pairs, &dangling)? {
+        return Ok(Some(format!("`{pairs}` has a link of a missing record")));
+    }
+    for row in database.query(
+        &format!("SELECT {} FROM {table}", links.kind.rows.names()),
+        &[],
+    )? {
+        let key = key_of(&row[0]);
+        if expected
+            .remove(&key)
+            .is_some_and(|expected| expected != row)
+        {
+            return Ok(Some(format!(
+                "`{table}` does not fit the records that link to `{key}`"
+            )));
+        }
+    }
+    if let Some(key) = expected.keys().next() {
+        return Ok(Some(format!("`{table}` lacks `{key}`")));
+    }
+    let stray = format!(
+        "true{}",
+        links
+            .kind
+            .no_link(&format!("{table}.{}", links.kind.own_key().0))
+    );
+    Ok(database
+        .finds(table, &stray)?
+        .then(|| format!("`{table}` has a row that no record links to")))
 }

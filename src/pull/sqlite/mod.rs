@@ -1,26 +1,23 @@
-//! The copy as an SQLite file: SQLite's SQL.
-//!
-//! - [`mod@file`]: opens the file of a copy, runs its statements, and maps their errors. Writes records with their
-//!   full-text index.
+//! The copy as an SQLite file: SQLite's SQL. Opens the file, runs its statements, maps their errors, and writes records
+//! with their full-text index.
 
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use rusqlite::{ErrorCode, params_from_iter};
+use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, Error, ErrorCode, OpenFlags, params_from_iter};
 
 use super::columns::Cell;
 use super::error::{PullError, Result};
-use super::files::{lock, make_file};
+use super::files::{lock, make_file, open_file};
 use super::sql::SqlCopy;
 use super::sql::database::Database;
-use super::sql::schema::{FORMAT, create};
-use super::sql::tables::{DatasetTables, Records, Row, SqlTable, Type, searched};
-use crate::disk::describe_at;
+use super::sql::tables::{DatasetTables, FORMAT, Records, Row, SqlTable, Type, create, searched};
+use crate::disk::{describe, describe_at};
 use crate::model::Dataset;
-use file::{
-    APPLICATION_ID, SqliteFile, Statements, connect, failure, find_copy, identity, insert, query,
-};
-
-pub mod file;
 
 /// A copy in an SQLite file.
 pub type SqliteCopy = SqlCopy<SqliteFile>;
@@ -199,5 +196,354 @@ impl Database for SqliteFile {
             ),
             done => done.map(|()| None),
         })
+    }
+}
+
+/// `PRAGMA application_id` of a copy: "mfcp".
+pub const APPLICATION_ID: i32 = 0x6d66_6370;
+
+/// The page cache, in KiB. A load of a million records needs no more.
+const CACHE_KIB: i32 = 16 * 1024;
+
+/// The timeout for the lock of another program that writes to the file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The first bytes of every SQLite file (<https://sqlite.org/fileformat.html>).
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+
+/// An open and locked file.
+pub struct SqliteFile {
+    /// The path of the file.
+    pub path: PathBuf,
+    /// The connection.
+    pub connection: Connection,
+    /// The device and inode of the file.
+    pub identity: (u64, u64),
+    /// The lock against other pulls.
+    pub lock: File,
+}
+
+impl SqliteFile {
+    /// Runs `work` on the connection.
+    pub fn run<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        work(&self.connection).map_err(|error| failure(&self.path, &error))
+    }
+}
+
+impl ToSql for Cell {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Cell::Null => ValueRef::Null,
+            Cell::Integer(number) => ValueRef::Integer(*number),
+            Cell::Number(number) => ValueRef::Real(*number),
+            Cell::Flag(flag) => ValueRef::Integer(i64::from(*flag)),
+            Cell::Text(text) => ValueRef::Text(text.as_bytes()),
+            Cell::Bytes(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+fn cell(value: ValueRef<'_>) -> Cell {
+    match value {
+        ValueRef::Null => Cell::Null,
+        ValueRef::Integer(number) => Cell::Integer(number),
+        ValueRef::Real(number) => Cell::Number(number),
+        ValueRef::Text(bytes) => {
+            str::from_utf8(bytes).map_or_else(|_| Cell::Bytes(bytes.to_vec()), Cell::from)
+        }
+        ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_vec()),
+    }
+}
+
+/// Runs a statement; returns the rows of its result.
+pub fn query(connection: &Connection, sql: &str, params: &[Cell]) -> rusqlite::Result<Vec<Row>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let columns = statement.column_count();
+    let rows = statement.query_map(params_from_iter(params), |row| {
+        (0..columns)
+            .map(|column| row.get_ref(column).map(cell))
+            .collect::<rusqlite::Result<Row>>()
+    })?;
+    rows.collect()
+}
+
+/// Runs a statement without a result.
+pub fn execute(connection: &Connection, sql: &str, params: Row) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(sql)?
+        .execute(params_from_iter(params))
+        .map(|_| ())
+}
+
+/// A statement that writes a row. A row that is nothing but a key is left as it is. Unlike `INSERT OR REPLACE`, it
+/// deletes no row because of a unique index that others added.
+pub fn insert(table: &SqlTable) -> String {
+    let keys: Vec<&str> = table.columns[..table.keys]
+        .iter()
+        .map(|(name, _)| *name)
+        .collect();
+    let sets: Vec<String> = table
+        .values()
+        .iter()
+        .map(|(name, _)| format!("{name} = excluded.{name}"))
+        .collect();
+    let action = if sets.is_empty() {
+        "NOTHING".to_owned()
+    } else {
+        format!("UPDATE SET {}", sets.join(", "))
+    };
+    let marks = vec!["?"; table.columns.len()].join(", ");
+    let name = &table.name;
+    let names = table.names();
+    let keys = keys.join(", ");
+    format!("INSERT INTO {name} ({names}) VALUES ({marks}) ON CONFLICT ({keys}) DO {action}")
+}
+
+/// The statements that write a record and its full-text index.
+pub struct Statements {
+    updates_search: bool,
+    /// The positions of the id and of the columns in the full-text index.
+    searched: Vec<usize>,
+    /// Selects the id of a record and its texts in the full-text index.
+    select: String,
+    insert: String,
+    delete: String,
+    /// Adds an id and its texts to the full-text index.
+    search: String,
+    /// Removes an id and its texts from the full-text index. It uses `VALUES`: with `SELECT`, the index flushes to the
+    /// disk before each statement, which takes five times as long.
+    unsearch: String,
+}
+
+impl Statements {
+    /// The statements of a dataset.
+    pub fn new(tables: &DatasetTables, updates_search: bool) -> Statements {
+        let dataset = tables.dataset;
+        let names = searched(dataset);
+        let is_searched = |name: &str| name == "id" || names.contains(&name);
+        let columns = tables.records.columns.iter().enumerate();
+        let texts = names.join(", ");
+        let marks = ", ?".repeat(names.len());
+        Statements {
+            updates_search,
+            searched: columns
+                .filter(|(_, (name, _))| is_searched(name))
+                .map(|(at, _)| at)
+                .collect(),
+            select: format!("SELECT id, {texts} FROM {dataset} WHERE id = ?"),
+            insert: insert(&tables.records),
+            delete: format!("DELETE FROM {dataset} WHERE id = ?"),
+            search: format!("INSERT INTO {dataset}_search (rowid, {texts}) VALUES (?{marks})"),
+            unsearch: format!(
+                "INSERT INTO {dataset}_search ({dataset}_search, rowid, {texts}) VALUES ('delete', ?{marks})"
+            ),
+        }
+    }
+
+    /// Writes a record, or removes it if `row` is `None`.
+    pub fn write(
+        &self,
+        connection: &Connection,
+        id: i64,
+        row: Option<Row>,
+    ) -> rusqlite::Result<()> {
+        let key = vec![Cell::Integer(id)];
+        let words =
+            |row: &Row| -> Row { self.searched.iter().map(|at| row[*at].clone()).collect() };
+        let mut before = None;
+        let mut after = None;
+        if self.updates_search {
+            before = query(connection, &self.select, &key)?.pop();
+            after = row.as_ref().map(words);
+        }
+        let is_new = before != after;
+        if let Some(before) = before.filter(|_| is_new) {
+            execute(connection, &self.unsearch, before)?;
+        }
+        match row {
+            Some(row) => execute(connection, &self.insert, row)?,
+            None => execute(connection, &self.delete, key)?,
+        }
+        after
+            .filter(|_| is_new)
+            .map_or(Ok(()), |after| execute(connection, &self.search, after))
+    }
+}
+
+/// The device and inode of a path.
+pub fn identity(path: &Path) -> Result<(u64, u64)> {
+    let found = fs::metadata(path).map_err(|error| {
+        PullError::Unusable(format!(
+            "{}: the copy has gone ({}); run again to make a new one",
+            path.display(),
+            describe(&error)
+        ))
+    })?;
+    Ok((found.dev(), found.ino()))
+}
+
+/// Reads whether a file begins with SQLite's magic bytes.
+pub fn probe_sqlite(file: &mut File) -> bool {
+    let mut begin = [0; MAGIC.len()];
+    file.read_exact(&mut begin).is_ok() && begin == *MAGIC
+}
+
+/// Looks for a copy at a path. Fails if there is another file. Changes nothing.
+pub fn find_copy(path: &Path) -> Result<bool> {
+    match fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let folder = path
+                .parent()
+                .filter(|folder| !folder.as_os_str().is_empty())
+                .unwrap_or(Path::new("."));
+            return if folder.is_dir() {
+                Ok(false)
+            } else {
+                Err(PullError::Unusable(format!(
+                    "there is no folder {}; make it first",
+                    folder.display()
+                )))
+            };
+        }
+        Err(error) => return Err(PullError::Unusable(describe_at(path, &error))),
+        Ok(found) if !found.is_file() => return Err(no_copy(&path.display())),
+        Ok(found) if found.len() == 0 => return Ok(false),
+        Ok(_) => {
+            let mut file =
+                open_file(path).map_err(|error| PullError::Unusable(describe_at(path, &error)))?;
+            // SQLite would overwrite a file that is shorter than its header.
+            if !probe_sqlite(&mut file) {
+                return Err(no_copy(&path.display()));
+            }
+        }
+    }
+    let read = || -> rusqlite::Result<(i32, i32, i64)> {
+        let connection =
+            Connection::open_with_flags(plain_name(path), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        let number =
+            |pragma: &str| connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0));
+        let tables =
+            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        Ok((number("application_id")?, number("user_version")?, tables))
+    };
+    match read() {
+        Ok((APPLICATION_ID, FORMAT, _)) => Ok(true),
+        Ok((APPLICATION_ID, format, _)) => Err(PullError::of_another_version(
+            path.display(),
+            format,
+            FORMAT,
+            SqliteFile::OTHER_LOCATION,
+        )),
+        // Left by a pull that was killed before its first commit.
+        Ok((0, 0, 0)) => Ok(false),
+        Ok(_) => Err(no_copy(&path.display())),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+            Err(no_copy(&path.display()))
+        }
+        Err(error) => Err(failure(path, &error)),
+    }
+}
+
+/// A path that SQLite takes for a file name. It reads names that begin with `file:` as addresses, whatever the flags,
+/// because its build allows them everywhere; and `:memory:` as no file.
+fn plain_name(path: &Path) -> PathBuf {
+    Path::new(".").join(path)
+}
+
+/// Opens or creates the database.
+pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(plain_name(path), flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    // WAL does not block readers. A power cut can lose the newest transactions, but only whole ones.
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "normal")?;
+    connection.pragma_update(None, "foreign_keys", "off")?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    Ok(connection)
+}
+
+/// Maps an error of SQLite.
+pub fn failure(path: &Path, error: &Error) -> PullError {
+    // It would show the whole statement.
+    if let Error::SqlInputError { error, msg, .. } = error {
+        return failure(path, &Error::SqliteFailure(*error, Some(msg.clone())));
+    }
+    let path = path.display();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => PullError::Unwritable(format!(
+            "{path}: no space is left on the disk; make room and run again"
+        )),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            PullError::Unwritable(format!(
+                "{path}: another program holds a lock on it for writing; close it, or run again later"
+            ))
+        }
+        Some(ErrorCode::SystemIoFailure) => PullError::Unwritable(format!(
+            "{path}: it cannot be read or written ({error}); check the disk and its space, and run again"
+        )),
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            PullError::Unusable(format!(
+                "{path}: it cannot be opened for writing; check the permissions of it, of {path}-wal and {path}-shm, and of \
+                 their folder"
+            ))
+        }
+        Some(ErrorCode::NotADatabase) => no_copy(&path),
+        Some(ErrorCode::ConstraintViolation | ErrorCode::Unknown) => PullError::Rejected {
+            copy: path.to_string(),
+            reason: error.to_string(),
+            other_location: SqliteFile::OTHER_LOCATION,
+        },
+        _ => PullError::Unusable(format!(
+            "{path}: the copy is damaged ({error}); move it away, and the next pull makes a new one"
+        )),
+    }
+}
+
+/// The error for a file that is not a copy.
+pub fn no_copy(path: &impl std::fmt::Display) -> PullError {
+    PullError::Unusable(format!(
+        "{path} is not a copy made by `medfeed pull`, and was not changed; give another path"
+    ))
+}
+
+#[cfg(test)]
+mod file_tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn each_error_has_its_exit_code() {
+        // (SQLite's code, whether it may pass, the exit code, a part of the message)
+        let cases = cases![
+            ffi::SQLITE_BUSY, true, 1, "another program holds a lock";
+            ffi::SQLITE_BUSY_SNAPSHOT, true, 1, "another program holds a lock";
+            ffi::SQLITE_LOCKED, true, 1, "another program holds a lock";
+            ffi::SQLITE_FULL, true, 1, "no space is left";
+            ffi::SQLITE_IOERR, true, 1, "check the disk";
+            ffi::SQLITE_READONLY, false, 4, "check the permissions of it, of copy.sqlite-wal and copy.sqlite-shm";
+            ffi::SQLITE_CANTOPEN, false, 4, "check the permissions of it, of copy.sqlite-wal and copy.sqlite-shm";
+            ffi::SQLITE_NOTADB, false, 4, "is not a copy";
+            ffi::SQLITE_CORRUPT, false, 4, "the copy is damaged";
+            ffi::SQLITE_ERROR, false, 4, "its tables are not as";
+            ffi::SQLITE_CONSTRAINT_TRIGGER, false, 4, "its tables are not as";
+        ];
+        for (code, is_transient, exit_code, part) in cases {
+            let error = failure(
+                Path::new("copy.sqlite"),
+                &Error::SqliteFailure(ffi::Error::new(code), None),
+            );
+            assert_eq!(
+                (error.is_transient(), error.exit_code()),
+                (is_transient, exit_code),
+                "{code}: {error}"
+            );
+            assert!(error.to_string().contains(part), "{code}: {error}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! # Differences from an origin
 //!
-//! A replica may be behind its origin. Three things differ for this reason (`api/source.rs`), and nothing else:
+//! A replica may be behind its origin. Three things differ for this reason (`api/service.rs`), and nothing else:
 //!
 //! - **Age.** If the end of the log was last seen too long ago, `/v1` is 503, keys included. The
 //!   clock also runs while the machine sleeps. The end counts as seen once the server has loaded the

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName};
 use ipnet::IpNet;
 
 /// The proxies whose header is trusted.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct TrustedProxies {
     /// Their networks.
     pub networks: Vec<IpNet>,

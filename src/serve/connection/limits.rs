@@ -332,7 +332,7 @@ pub struct Slot {
 
 /// A limit was reached, so there is no slot yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full {
+pub struct NoSlot {
     /// The limit.
     pub limit: ConnectionLimit,
     /// Whether the new one may close only connections of its address, and none of them can be closed. Otherwise there
@@ -353,7 +353,7 @@ impl Connections {
 
     /// Returns a slot for a new connection of a network, or closes another one, whose slot is then free. `None`, for
     /// trusted proxies, has no limit per address.
-    pub fn enter(self: &Arc<Self>, network: Option<IpAddr>) -> Result<Slot, Full> {
+    pub fn enter(self: &Arc<Self>, network: Option<IpAddr>) -> Result<Slot, NoSlot> {
         let mut table = self.table.lock();
         let limit = if network.is_some()
             && table.count_of(network) >= self.limits.connections_per_address
@@ -369,7 +369,7 @@ impl Connections {
     }
 
     /// Closes a connection because a limit is reached, which may be that of open files.
-    pub fn make_room(&self, limit: ConnectionLimit, network: Option<IpAddr>) -> Full {
+    pub fn make_room(&self, limit: ConnectionLimit, network: Option<IpAddr>) -> NoSlot {
         let mut table = self.table.lock();
         table.log(limit, network);
         let counts = table.count_by_owner();
@@ -383,7 +383,7 @@ impl Connections {
             let order = state.closing_order(&counts, own, grace)?;
             (!is_among_own || connection.network == network).then_some(order)
         });
-        Full {
+        NoSlot {
             limit,
             is_refused: is_among_own && !is_closed,
         }
@@ -556,7 +556,7 @@ mod tests {
     use Does::{Answering, Idle, LongPolling, New, Reading};
 
     /// The position of the closed connection, or the limit if none can be closed.
-    type Outcome = Result<usize, Full>;
+    type Outcome = Result<usize, NoSlot>;
 
     /// A connection's network, activity, and the seconds for which it lasts.
     type Member = (u8, Does, u64);
@@ -636,7 +636,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn connections_are_closed_in_one_order() {
         const GOOD: usize = 65_536;
-        let waits = Err(Full {
+        let waits = Err(NoSlot {
             limit: ConnectionLimit::Total,
             is_refused: false,
         });
@@ -686,7 +686,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_address_with_the_most_connections_loses_one_first() {
         let [waits, refused] = [false, true].map(|is_refused| {
-            Err(Full {
+            Err(NoSlot {
                 limit: ConnectionLimit::Total,
                 is_refused,
             })
@@ -740,7 +740,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_address_makes_room_among_its_own() {
-        let refused = Err(Full {
+        let refused = Err(NoSlot {
             limit: ConnectionLimit::Address,
             is_refused: true,
         });
@@ -775,7 +775,7 @@ mod tests {
         let proxied: Vec<_> = (0..9)
             .map(|_| connections.enter(None).expect("a slot"))
             .collect();
-        let waits = Full {
+        let waits = NoSlot {
             limit: ConnectionLimit::Total,
             is_refused: false,
         };

@@ -41,7 +41,6 @@ fn room_for_connections(files: usize, processors: usize) -> usize {
 }
 
 /// The running threads. They end with the process.
-#[derive(Debug)]
 pub struct Workers {
     workers: Vec<Handle>,
     next: usize,

@@ -22,7 +22,6 @@ use crate::transport::tls::{self, ServerConfig};
 pub const STRICT_TRANSPORT: &str = "max-age=31536000";
 
 /// The certificate and key in use.
-#[derive(Debug)]
 pub struct Tls {
     certificate: PathBuf,
     key: PathBuf,

@@ -16,7 +16,6 @@ const MAX_ANSWER_BYTES: u64 = 64 << 10;
 /// The maximum length of a server's reason in the message, in characters.
 const MAX_REASON_CHARS: usize = 300;
 
-#[derive(Debug)]
 pub struct Probe {
     /// The address on which the server listens. For an unspecified address (such as 0.0.0.0), the probe uses localhost.
     pub address: SocketAddr,

@@ -19,7 +19,7 @@ const END_WAIT: Duration = Duration::from_secs(2);
 /// The pause before the next attempt to put the end message into a full queue.
 const END_PAUSE: Duration = Duration::from_millis(5);
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct LostLines(Arc<AtomicU64>);
 
 impl LostLines {
@@ -40,7 +40,7 @@ enum Message {
 }
 
 /// A writer of whole lines that never blocks and never fails. It sends them to the log's thread.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Lines {
     messages: SyncSender<Message>,
     lost: LostLines,
@@ -73,7 +73,6 @@ impl<'a> MakeWriter<'a> for Lines {
 
 /// The open log. Dropping it writes the queued lines, within a time limit.
 #[must_use = "lines are written as long as this is kept"]
-#[derive(Debug)]
 pub struct Log {
     lines: Lines,
 }

@@ -29,14 +29,14 @@ use crate::store::Snapshot;
 /// Names of labels, with their values.
 type Labels<const N: usize> = [(&'static str, &'static str); N];
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
     route: &'static str,
     status: u16,
     license: String,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct FeedLabels {
     license: String,
     key: String,
@@ -52,7 +52,7 @@ const BOUNDS_S: [f64; 14] = [
 
 /// The traffic of a route since the server's start, for the operators' page. The metrics library does not list the
 /// labels that it has.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct RouteTraffic {
     pub requests: u64,
     /// Responses with 4xx.
@@ -61,7 +61,6 @@ pub struct RouteTraffic {
     pub failed: u64,
 }
 
-#[derive(Debug)]
 pub struct Metrics {
     /// The metrics that last from scrape to scrape.
     counted: Registrar,

@@ -25,5 +25,5 @@ pub mod admin;
 pub(crate) mod health;
 pub(crate) mod log;
 pub(crate) mod metrics;
-pub(in crate::serve) mod registrar;
+pub(crate) mod registrar;
 pub mod usage;

@@ -21,8 +21,8 @@ use crate::model::Timestamp;
 
 /// A set of metrics. Those that a program counts live as long as it. Those that only a scrape reads are registered in a
 /// new set at each scrape, with their values.
-#[derive(Debug, Default)]
-pub(in crate::serve) struct Registrar(Registry);
+#[derive(Default)]
+pub(crate) struct Registrar(Registry);
 
 impl Registrar {
     /// A set without metrics, whose names begin with `medfeed`.
@@ -80,7 +80,7 @@ impl Registrar {
 }
 
 /// The text of a scrape: the metrics of the process, then the given ones.
-pub(in crate::serve) fn text_of(started_at: Timestamp, sets: &[&Registrar]) -> String {
+pub(crate) fn text_of(started_at: Timestamp, sets: &[&Registrar]) -> String {
     let mut process = Registrar::default();
     if let Err(error) = add_process(&mut process, started_at) {
         tracing::debug!(%error, "the metrics of the process cannot be read");

@@ -199,7 +199,6 @@ fn write_file(path: &Path, uses: &Uses) -> io::Result<File> {
 }
 
 /// The record of a running server.
-#[derive(Debug)]
 pub struct Usage {
     /// The path as given. Its links may be changed while the server runs, so they are followed for each access.
     database: PathBuf,
@@ -211,7 +210,7 @@ pub struct Usage {
 }
 
 /// The usage in memory. It is locked only briefly.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct RecordedUses {
     uses: Uses,
     dirty: bool,
@@ -219,7 +218,7 @@ struct RecordedUses {
     noted: Option<CommitPoint>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct UsageFiles {
     /// This server's file, open to keep it locked.
     own: Option<File>,

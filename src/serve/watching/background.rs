@@ -9,7 +9,6 @@ use std::time::Duration;
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A running thread. Dropping this stops it.
-#[derive(Debug)]
 pub struct BackgroundTask {
     /// `None` while it is stopped.
     running: Option<(Sender<()>, JoinHandle<()>)>,

@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::watch;
 
 use crate::api::SnapshotSource;
-use crate::api::source::Unservable;
+use crate::api::service::Unservable;
 use crate::replicate::replica::Replica;
 use crate::serve::watching::background::BackgroundTask;
 use crate::serve::watching::fence_watch::FenceWatch;
@@ -48,7 +48,6 @@ const OUTDATED: Unservable = Unservable {
 };
 
 /// The watched database, with the shown snapshot and the newest one. They differ while commits are held back.
-#[derive(Debug)]
 pub struct Watcher {
     path: PathBuf,
     /// Locked during a poll, which may take long: lock it on blocking threads only.
@@ -72,7 +71,6 @@ pub struct Watcher {
 }
 
 /// The open file and the state of polling it.
-#[derive(Debug)]
 struct WatchedFile {
     reader: Reader,
     held_back: Option<HeldBack>,
@@ -83,7 +81,7 @@ struct WatchedFile {
 }
 
 /// Commits that wait for the change delay.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct HeldBack {
     first_at: Instant,
     last_at: Instant,

@@ -212,14 +212,14 @@ fn check_abandoned(path: &Path) -> io::Result<bool> {
 
 impl Draft {
     /// Creates an empty file, and removes abandoned drafts. The caller follows links.
-    pub(in crate::store) fn create(target: &Path) -> Result<Draft> {
+    pub(crate) fn create(target: &Path) -> Result<Draft> {
         sweep(target);
         Draft::create_for(target).map_err(StoreError::io(folder_of(target)))
     }
 
     /// Creates an empty file like [`Draft::create`]. Fails if it could not replace the file at `target`, so that the
     /// copy is not written in vain.
-    pub(in crate::store) fn replacing(target: &Path) -> Result<Draft> {
+    pub(crate) fn replacing(target: &Path) -> Result<Draft> {
         refuse_irregular(target)?;
         if target.exists() {
             Draft::create(target)?.copy_owner()?;
@@ -228,7 +228,7 @@ impl Draft {
     }
 
     /// The size in bytes.
-    pub(in crate::store) fn bytes(&self) -> Result<u64> {
+    pub(crate) fn bytes(&self) -> Result<u64> {
         self.file
             .metadata()
             .map(|found| found.len())
@@ -248,7 +248,7 @@ impl Draft {
     }
 
     /// Gives the file its name, like [`Draft::persist`]. Fails if another file has the name.
-    pub(in crate::store) fn persist_new(self) -> Result<()> {
+    pub(crate) fn persist_new(self) -> Result<()> {
         let target = self.target;
         let persist = || {
             let folder = folder_of(&target);
@@ -276,14 +276,14 @@ impl Draft {
 
     /// Replaces the file `old`, whose lock the caller holds. The new file gets its owner and permissions. Fails if
     /// another file has come to this name.
-    pub(in crate::store) fn replace(self, old: FileIdentity) -> Result<()> {
+    pub(crate) fn replace(self, old: FileIdentity) -> Result<()> {
         self.copy_owner()?;
         old.check(&self.target)?;
         self.replace_any()
     }
 
     /// Gives the file its name, in place of any other.
-    pub(in crate::store) fn replace_any(self) -> Result<()> {
+    pub(crate) fn replace_any(self) -> Result<()> {
         let path = self.target.clone();
         self.persist().map_err(|source| match source.kind() {
             // A file that is a mount point cannot lose its name.

@@ -15,7 +15,7 @@ use crate::store::{Result, StoreError};
 
 /// A file's device and inode, which a rename does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) struct FileIdentity(u64, u64);
+pub(crate) struct FileIdentity(u64, u64);
 
 impl FileIdentity {
     pub fn of_path(path: &Path) -> io::Result<FileIdentity> {
@@ -45,8 +45,8 @@ impl FileIdentity {
 }
 
 /// A file's identity, length and time of the last change, which every write moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) struct FileStamp {
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileStamp {
     pub identity: FileIdentity,
     pub len: u64,
     /// Seconds and nanoseconds.
@@ -73,7 +73,7 @@ impl FileStamp {
 
 /// Gives a file the owner, group and permissions of another. Fails with [`io::ErrorKind::PermissionDenied`] unless this
 /// process is run by root or that owner.
-pub(in crate::store::file) fn copy_owner(file: &File, other: &Path) -> io::Result<()> {
+pub(crate) fn copy_owner(file: &File, other: &Path) -> io::Result<()> {
     let own = file.metadata()?;
     let found = std::fs::metadata(other)?;
     if (own.uid(), own.gid()) != (found.uid(), found.gid()) {
@@ -125,7 +125,7 @@ pub fn folder_of(path: &Path) -> &Path {
 
 /// Fails if a path leads to something else than a regular file. Opening a pipe would wait, and a device cannot be
 /// replaced by a file.
-pub(in crate::store) fn refuse_irregular(path: &Path) -> Result<()> {
+pub(crate) fn refuse_irregular(path: &Path) -> Result<()> {
     let reason = match fs::metadata(path) {
         Ok(found) if found.is_dir() => "it is a folder",
         Ok(found) if !found.is_file() => "it is not a regular file",
@@ -138,7 +138,7 @@ pub(in crate::store) fn refuse_irregular(path: &Path) -> Result<()> {
 }
 
 /// Fails if a file has several names: the other names would keep the old file.
-pub(in crate::store) fn refuse_other_names(path: &Path) -> Result<()> {
+pub(crate) fn refuse_other_names(path: &Path) -> Result<()> {
     let names = fs::metadata(path).map_or(1, |found| found.nlink());
     if names < 2 {
         return Ok(());

@@ -2,13 +2,12 @@
 //!
 //! - [`open`]: opening for reading and writing; `observed`: files that tests of power losses observe.
 //! - [`metadata`]: symbolic and hard links, identity and owner of files.
-//! - [`draft`]: files without a name until they are complete; [`fill`]: databases in new files.
+//! - [`draft`]: files without a name until they are complete.
 //! - [`notes`]: the process that writes, and the last published commit.
 //! - [`published`]: marking a database as published; [`publication`]: the changes of its commits.
-//! - [`replace`]: the lock of a file that is replaced; backup and compaction.
+//! - [`replace`]: databases in new files; the lock of a file that is replaced; backup and compaction.
 
 pub mod draft;
-pub(super) mod fill;
 pub mod metadata;
 pub mod notes;
 mod observed;

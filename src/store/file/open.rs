@@ -64,8 +64,8 @@ fn builder() -> Builder {
 }
 
 /// The files that a command accepts, and how long it waits for another writer.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::store) struct OpenOptions {
+#[derive(Clone, Copy, Default)]
+pub(crate) struct OpenOptions {
     pub wait: Duration,
     /// A replica. Its reader holds its lock as long as it runs.
     pub replica: bool,
@@ -127,7 +127,7 @@ pub(super) fn retry<T>(
 }
 
 /// Fails if the file is a replica.
-pub(in crate::store) fn refuse_replica(
+pub(crate) fn refuse_replica(
     path: &Path,
     version: &Version,
     transaction: &ReadTransaction,
@@ -150,7 +150,7 @@ pub struct Writer {
     database: Option<Database>,
     /// The number of panics that this thread had caught when the database was opened.
     panics: u64,
-    pub(in crate::store) identity: FileIdentity,
+    pub(crate) identity: FileIdentity,
     pub(super) path: PathBuf,
     /// A new database gets its name with its first commit, and is removed without one. Its folder is locked until then.
     /// Other processes that create the same database wait for this lock.
@@ -168,7 +168,7 @@ impl Writer {
     const OPEN: &str = "the database is open as long as its writer exists";
 
     /// Whether the file is new, and gets its name with its first commit.
-    pub(in crate::store) fn is_unnamed(&self) -> bool {
+    pub(crate) fn is_unnamed(&self) -> bool {
         self.unnamed.lock().is_some()
     }
 
@@ -194,7 +194,7 @@ impl Writer {
         )
     }
 
-    pub(in crate::store) fn open_with(path: &Path, options: OpenOptions) -> Result<Writer> {
+    pub(crate) fn open_with(path: &Path, options: OpenOptions) -> Result<Writer> {
         let path = resolve(path);
         let mut writer = Writer::open_file(&path, options)?;
         draft::sweep(&path);
@@ -204,7 +204,7 @@ impl Writer {
 
     /// Opens a file without a note: a draft, or a file whose links are followed. Checks it before it waits for the
     /// lock, unless it needs repair or is being repaired.
-    pub(in crate::store) fn open_file(path: &Path, options: OpenOptions) -> Result<Writer> {
+    pub(crate) fn open_file(path: &Path, options: OpenOptions) -> Result<Writer> {
         // Opening for writing marks the file. So detect newer formats by reading first.
         match builder().open_read_only(path) {
             Ok(found) => drop(options.check(path, &found)?),
@@ -273,11 +273,11 @@ impl Writer {
         self.database.as_ref().expect(Writer::OPEN)
     }
 
-    pub(in crate::store) fn database_mut(&mut self) -> &mut Database {
+    pub(crate) fn database_mut(&mut self) -> &mut Database {
         self.database.as_mut().expect(Writer::OPEN)
     }
 
-    pub(in crate::store) fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         let unnamed = self.unnamed.lock();
         unnamed
             .as_ref()
@@ -286,32 +286,32 @@ impl Writer {
     }
 
     /// The writer after its draft was renamed to `path`.
-    pub(in crate::store) fn moved_to(mut self, path: &Path) -> Writer {
+    pub(crate) fn moved_to(mut self, path: &Path) -> Writer {
         path.clone_into(&mut self.path);
         self.note = Some(WriterNote::create(path));
         self
     }
 
     /// Gives a new database its name. Other processes that create the same database may continue then.
-    pub(in crate::store) fn persist(&self) -> Result<()> {
+    pub(crate) fn persist(&self) -> Result<()> {
         let unnamed = self.unnamed.lock().take();
         unnamed.map_or(Ok(()), |(file, _creating)| file.persist_new())
     }
 
     /// Begins a write transaction of redb.
-    pub(in crate::store) fn begin_raw(&self) -> Result<WriteTransaction> {
+    pub(crate) fn begin_raw(&self) -> Result<WriteTransaction> {
         let mut transaction = self.database().begin_write()?;
         // Reopening after a kill takes milliseconds, instead of reading the whole file.
         transaction.set_quick_repair(true);
         Ok(transaction)
     }
 
-    pub(in crate::store) fn begin_read(&self) -> Result<ReadTransaction> {
+    pub(crate) fn begin_read(&self) -> Result<ReadTransaction> {
         Ok(self.database().begin_read()?)
     }
 
     /// Fails if another file has replaced this one at its path.
-    pub(in crate::store) fn check_not_replaced(&self) -> Result<()> {
+    pub(crate) fn check_not_replaced(&self) -> Result<()> {
         self.identity.check(&self.path())
     }
 
@@ -322,7 +322,7 @@ impl Writer {
 }
 
 /// A database file that is open for reading.
-pub(in crate::store) struct ReadFile {
+pub(crate) struct ReadFile {
     pub path: PathBuf,
     database: ReadOnlyDatabase,
     pub stamp: FileStamp,
@@ -360,7 +360,7 @@ impl ReadFile {
 
 /// A read-only handle. It notices new commits, and a file that replaces this one at its path.
 pub struct Reader {
-    pub(in crate::store) file: ReadFile,
+    pub(crate) file: ReadFile,
     newest: Arc<Snapshot>,
 }
 
@@ -443,7 +443,7 @@ pub fn read_replica(path: &Path) -> Result<(ReplicaMark, CommitPoint)> {
     })
 }
 
-pub(in crate::store::file) fn io_error(path: &Path, source: io::Error) -> StoreError {
+pub(crate) fn io_error(path: &Path, source: io::Error) -> StoreError {
     let path = &draft::display_path(path);
     if source.kind() == io::ErrorKind::NotFound {
         // For a dangling link, name its target.

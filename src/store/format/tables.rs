@@ -102,7 +102,7 @@ macro_rules! on_table {
         }
     };
 }
-pub(in crate::store) use on_table;
+pub(crate) use on_table;
 
 /// The number of tables that have codes.
 pub const CODED_TABLES: u8 = 12;

@@ -11,14 +11,13 @@ use redb::ReadableTable;
 
 use crate::model::Id;
 use crate::store::Result;
-use crate::store::format::feed::{FeedEntry, FeedSum};
+use crate::store::format::rows::{FeedEntry, FeedSum};
 use crate::store::read::records::{Records, Slot};
 
 /// The entries of a feed in one state.
-#[derive(Debug)]
 pub struct FeedIndex {
     /// The sum of the feed in this state.
-    pub(in crate::store) sum: FeedSum,
+    pub(crate) sum: FeedSum,
     /// By seq.
     entries: Vec<FeedEntry>,
     /// The slots of the visible records, by id; empty for a baseline, whose records may have changed since.
@@ -29,7 +28,7 @@ pub struct FeedIndex {
 
 impl FeedIndex {
     /// Reads a feed. `records`: the records that a shared feed shows; `None` for a baseline.
-    pub(in crate::store) fn build(
+    pub(crate) fn build(
         sum: FeedSum,
         table: &impl ReadableTable<(u64, u64), (u64, u64)>,
         records: Option<&Records>,
@@ -67,7 +66,7 @@ impl FeedIndex {
     }
 
     /// Updates the index to a later state.
-    pub(in crate::store) fn advance(
+    pub(crate) fn advance(
         &self,
         sum: FeedSum,
         table: &impl ReadableTable<(u64, u64), (u64, u64)>,
@@ -124,13 +123,12 @@ impl FeedIndex {
 }
 
 /// The entries of one license in one dataset.
-#[derive(Debug)]
 pub struct LicenseEntries {
-    pub(in crate::store) shared: Arc<FeedIndex>,
+    pub(crate) shared: Arc<FeedIndex>,
     /// The last seq before the license joined the shared feed.
-    pub(in crate::store) joined_at: u64,
+    pub(crate) joined_at: u64,
     /// `None` if the caller needs no earlier entries.
-    pub(in crate::store) baseline: Option<Arc<FeedIndex>>,
+    pub(crate) baseline: Option<Arc<FeedIndex>>,
 }
 
 impl LicenseEntries {

@@ -1,7 +1,7 @@
 //! Reading one committed state.
 //!
-//! - [`snapshot`]: one committed state; [`history`]: its commits.
-//! - [`records`]: the records in memory; [`columns`]: the values that filters read.
+//! - [`snapshot`]: one committed state, and its commits.
+//! - [`records`]: the records in memory, and the values that filters read.
 //! - [`feed_index`]: a feed in memory, and the entries of one license.
 //!
 //! # Data in memory
@@ -28,8 +28,6 @@
 //!
 //! If the history does not contain the commit of the data in memory, they are read anew.
 
-mod columns;
 pub mod feed_index;
-pub mod history;
 pub mod records;
 pub mod snapshot;

@@ -6,31 +6,34 @@
 //!
 //! The records are read once, and each is compared with its hash. Each commit then changes a copy: unchanged records
 //! and lists are shared, and columns of numbers are copied.
+//!
+//! *Columns* hold the values that filters and reference lists read, one number per record. Each name (a text or an
+//! id) is stored once, and columns contain its number. So a comparison of a country with those
+//! of all records compares numbers that are next to each other in memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use indexmap::IndexSet;
 use memchr::memmem::Finder;
 use redb::{ReadOnlyTable, ReadableTable};
 
+use crate::model::field::Compare;
 use crate::model::filter::{FieldCondition, Filter};
 use crate::model::{
-    Curated, Dataset, Id, JsonType, RecordFields, ReferenceKind, Timestamp, ValueKind, fold,
-    with_fields,
+    Curated, Dataset, Field, FieldValue, Id, JsonType, RecordFields, ReferenceKind, Timestamp,
+    ValueKind, fold, with_fields,
 };
 use crate::store::format::rows::{RecordRow, ShortHash, read_id};
 use crate::store::format::tables::LogValue;
-use crate::store::read::columns::{Column, FieldNames, put};
 use crate::store::{Result, StoreError};
-
-pub use crate::store::read::columns::Slot;
 
 /// The number of records that a filter tests at once.
 const BATCH: usize = 256;
 /// Ends each searched text. `q` never contains it, so no match spans two texts.
 const TEXT_END: char = '\0';
 
-pub(in crate::store) type LogTable = ReadOnlyTable<(u8, u64), LogValue<'static>>;
+pub(crate) type LogTable = ReadOnlyTable<(u8, u64), LogValue<'static>>;
 
 /// The pairs of neighboring bytes in a text, as bits of a hash. A text contains another one only if it has all pairs of
 /// it. So a search compares few whole texts.
@@ -86,7 +89,7 @@ impl StoredRecord {
 }
 
 /// The records of a dataset in one state.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Records {
     dataset: Dataset,
     /// By slot. A slot is not used again after its record was removed.
@@ -105,7 +108,7 @@ pub struct Records {
 
 impl Records {
     /// Reads all records of a dataset. A record whose row is damaged has a slot too.
-    pub(in crate::store) fn load(
+    pub(crate) fn load(
         dataset: Dataset,
         records: &impl ReadableTable<(u8, u64), u64>,
         log: &LogTable,
@@ -138,7 +141,7 @@ impl Records {
     }
 
     /// The records after later commits: `since` is the last seq of these records, and `records` has all ids.
-    pub(in crate::store) fn advance(
+    pub(crate) fn advance(
         self: &Arc<Self>,
         since: u64,
         records: &impl ReadableTable<(u8, u64), u64>,
@@ -258,7 +261,7 @@ impl Records {
     }
 
     /// Whether most slots are empty, so that reading all records anew saves memory.
-    pub(in crate::store) fn is_sparse(&self) -> bool {
+    pub(crate) fn is_sparse(&self) -> bool {
         self.ids.len() > 2 * self.slots.len() + BATCH
     }
 
@@ -270,8 +273,13 @@ impl Records {
     /// The record in a slot. Fails if its row is damaged.
     pub(crate) fn get(&self, slot: Slot) -> Result<&StoredRecord> {
         self.rows[slot as usize].as_deref().ok_or_else(|| {
-            let gone = || format!("there is no {} {}", self.dataset, self.id(slot));
-            StoreError::damaged("log", self.damaged.get(&slot).cloned().unwrap_or_else(gone))
+            StoreError::damaged(
+                "log",
+                self.damaged
+                    .get(&slot)
+                    .cloned()
+                    .unwrap_or_else(|| format!("there is no {} {}", self.dataset, self.id(slot))),
+            )
         })
     }
 
@@ -395,5 +403,130 @@ impl Records {
             .into_iter()
             .filter_map(|(code, count)| Some((names.get(code)?, count)))
             .collect())
+    }
+}
+
+/// The place of a record in memory.
+pub type Slot = u32;
+
+/// The number of a name that no record has.
+const NO_NAME: u32 = u32::MAX;
+
+/// A field with a column, and the names in it (texts, or ids in digits), which are numbered from 1.
+#[derive(Clone)]
+struct FieldNames {
+    field: &'static Field,
+    /// The index of the field in its table.
+    index: usize,
+    names: IndexSet<Box<str>>,
+}
+
+impl FieldNames {
+    /// The fields of a dataset that have filters or reference lists.
+    fn of(dataset: Dataset) -> Vec<FieldNames> {
+        let table = dataset.table();
+        table
+            .fields
+            .iter()
+            .enumerate()
+            .filter(|(index, field): &(usize, &Field)| {
+                table.filters.iter().any(|filter| filter.field == *index)
+                    || matches!(field.kind, ValueKind::Links(_))
+            })
+            .map(|(index, field)| FieldNames {
+                field,
+                index,
+                names: IndexSet::new(),
+            })
+            .collect()
+    }
+
+    /// Returns the numbers of the names in a value.
+    fn add<'n>(&'n mut self, value: &'n dyn FieldValue) -> impl Iterator<Item = u32> + 'n {
+        let texts = value.texts().iter().map(|text| Box::from(text.as_str()));
+        let ids = value.ids().iter().map(|id| id.to_string().into());
+        texts
+            .chain(ids)
+            .map(|name: Box<str>| number_at(self.names.insert_full(name).0))
+    }
+
+    /// The name with a number.
+    fn get(&self, code: u32) -> Option<&str> {
+        self.names
+            .get_index((code as usize).checked_sub(1)?)
+            .map(AsRef::as_ref)
+    }
+
+    /// The number of a filter's value in the column. A name that no record has gets a number too, so that it takes as
+    /// long as one that hidden records have.
+    fn number(&self, value: &str) -> u64 {
+        match self.field.kind {
+            ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => self
+                .names
+                .get_index_of(value)
+                .map_or(NO_NAME, number_at)
+                .into(),
+            _ => (self.field.rank_of)(value),
+        }
+    }
+}
+
+/// The number of the name at an index.
+fn number_at(index: usize) -> u32 {
+    u32::try_from(index + 1).unwrap_or(NO_NAME)
+}
+
+/// The values of a field by slot: one number per record, or one list. 0 means null, and sorts first.
+#[derive(Clone)]
+enum Column {
+    Numbers(Vec<u64>),
+    /// A commit changes a copy of the column, which shares the other lists.
+    Lists(Vec<Arc<[u32]>>),
+}
+
+/// Sets a value, or adds it at the end.
+fn put<T>(values: &mut Vec<T>, slot: usize, value: T) {
+    match values.get_mut(slot) {
+        Some(known) => *known = value,
+        None => values.push(value),
+    }
+}
+
+impl Column {
+    fn of(kind: ValueKind) -> Column {
+        match kind {
+            ValueKind::Texts | ValueKind::Links(_) => Column::Lists(Vec::new()),
+            _ => Column::Numbers(Vec::new()),
+        }
+    }
+
+    /// Sets the value of a record; `None` for a slot without one.
+    fn put(&mut self, slot: usize, value: Option<&dyn FieldValue>, names: &mut FieldNames) {
+        let mut codes = value.map(|value| names.add(value)).into_iter().flatten();
+        match self {
+            Column::Numbers(column) => {
+                let rank = || value.map_or(0, |value| value.rank());
+                put(column, slot, codes.next().map_or_else(rank, u64::from));
+            }
+            Column::Lists(lists) => put(lists, slot, codes.collect()),
+        }
+    }
+
+    /// Keeps the slots whose values satisfy a comparison.
+    fn retain(&self, slots: &mut Vec<Slot>, compare: Compare, number: u64) {
+        match self {
+            Column::Numbers(column) => slots.retain(|slot| {
+                let value = column[*slot as usize];
+                match compare {
+                    Compare::Equal => value == number,
+                    Compare::From => value >= number,
+                    Compare::To => value != 0 && value <= number,
+                }
+            }),
+            Column::Lists(lists) => {
+                let code = u32::try_from(number).unwrap_or(NO_NAME);
+                slots.retain(|slot| lists[*slot as usize].contains(&code));
+            }
+        }
     }
 }

@@ -1,22 +1,24 @@
 //! One committed state of the database, with its tables open. All responses are built from it.
+//!
+//! The stored history: all commits, the last change of each record, and its entries in feeds.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
+use memchr::memmem::Finder;
 use parking_lot::Mutex;
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable};
-use serde::de::DeserializeOwned;
 
 use crate::model::{
     Curated, Dataset, FeedId, Id, KeyHash, KeyRecord, License, LicenseId, PerDataset, RecordFields,
     References, Timestamp, Witness,
 };
 use crate::store::error::opaque_debug;
-use crate::store::format::feed::FeedSum;
 use crate::store::format::meta::read_secret;
 use crate::store::format::rows::{
-    CommitPoint, RecordRow, StoredCommit, damaged_row, expect_count, find_record, for_each_record,
-    last_commit, load_keys, load_references, load_rows, verified_text,
+    CommitPoint, FeedEntry, FeedSum, RecordRow, StoredCommit, damaged_row, expect_count,
+    find_record, for_each_record, last_commit, load_keys, load_references, load_rows, read_id,
+    unseal_commit,
 };
 use crate::store::format::tables;
 use crate::store::read::feed_index::{FeedIndex, LicenseEntries};
@@ -32,7 +34,7 @@ pub struct Snapshot {
     /// The witnesses of licenses that could be read when the state was opened.
     witnesses: HashMap<(LicenseId, Dataset), Witness>,
     keys: HashMap<KeyHash, Arc<KeyRecord>>,
-    pub(in crate::store) feeds: HashMap<FeedId, FeedSum>,
+    pub(crate) feeds: HashMap<FeedId, FeedSum>,
     references: OnceLock<Arc<References>>,
     /// Loaded on first use.
     loaded_records: PerDataset<OnceLock<Arc<Records>>>,
@@ -41,22 +43,22 @@ pub struct Snapshot {
     /// Held while records or a feed are read into memory, so that concurrent requests read them once.
     loading: Mutex<()>,
     pub(super) commits: ReadOnlyTable<u64, &'static [u8]>,
-    pub(in crate::store) records: ReadOnlyTable<(u8, u64), u64>,
+    pub(crate) records: ReadOnlyTable<(u8, u64), u64>,
     organizations: ReadOnlyTable<u64, &'static [u8]>,
     tags: ReadOnlyTable<u64, &'static [u8]>,
     pub(super) log: LogTable,
     pub(super) feed_entries: ReadOnlyTable<(u64, u64), (u64, u64)>,
-    pub(in crate::store) feed_records: ReadOnlyTable<(u64, u64), (u64, u64)>,
-    pub(in crate::store) links: ReadOnlyTable<(u8, u64, u8, u64), ()>,
+    pub(crate) feed_records: ReadOnlyTable<(u64, u64), (u64, u64)>,
+    pub(crate) links: ReadOnlyTable<(u8, u64, u8, u64), ()>,
 }
 
 impl Snapshot {
-    pub(in crate::store) fn read_commit(transaction: &ReadTransaction) -> Result<CommitPoint> {
+    pub(crate) fn read_commit(transaction: &ReadTransaction) -> Result<CommitPoint> {
         Ok(last_commit(&transaction.open_table(tables::COMMITS)?)?.point())
     }
 
     /// Opens the state that a transaction sees.
-    pub(in crate::store) fn open(transaction: &ReadTransaction) -> Result<Snapshot> {
+    pub(crate) fn open(transaction: &ReadTransaction) -> Result<Snapshot> {
         let commits = transaction.open_table(tables::COMMITS)?;
         let last = last_commit(&commits)?;
         let counts = last.counts;
@@ -104,7 +106,7 @@ impl Snapshot {
 
     /// Opens a newer state. If its history contains the earlier state, records in memory are only updated, and feeds
     /// are when they are used.
-    pub(in crate::store) fn open_after(
+    pub(crate) fn open_after(
         earlier: &Snapshot,
         transaction: &ReadTransaction,
     ) -> Result<Snapshot> {
@@ -137,7 +139,7 @@ impl Snapshot {
     }
 
     /// Reads the witnesses of all licenses in advance. Requests that need an unreadable witness report the error.
-    pub(in crate::store) fn with_witnesses(mut self) -> Snapshot {
+    pub(crate) fn with_witnesses(mut self) -> Snapshot {
         let mut commits: HashMap<u64, Option<CommitPoint>> = HashMap::new();
         let mut witnesses = HashMap::new();
         for license in self.licenses.values() {
@@ -148,8 +150,10 @@ impl Snapshot {
                 let Ok(seq) = self.witness_seq(license, dataset) else {
                     continue;
                 };
-                let find = || panics::guard(|| self.commit_of(seq)).ok();
-                if let Some(commit) = *commits.entry(seq).or_insert_with(find) {
+                if let Some(commit) = *commits
+                    .entry(seq)
+                    .or_insert_with(|| panics::guard(|| self.commit_of(seq)).ok())
+                {
                     let lineage = commit.lineage;
                     witnesses.insert((license.id, dataset), Witness { seq, lineage });
                 }
@@ -250,7 +254,7 @@ impl Snapshot {
     }
 
     #[cfg(test)]
-    pub(in crate::store) fn loaded_feeds(&self) -> usize {
+    pub(crate) fn loaded_feeds(&self) -> usize {
         self.feed_indexes.lock().len()
     }
 
@@ -325,20 +329,34 @@ impl Snapshot {
         })
     }
 
-    /// Calls `each` with some members of all records of a dataset, and with their ids, in the order of their last changes.
-    /// `T` names the members. Reading a few is much faster than reading records.
-    pub fn for_each_part<F: RecordFields, T: DeserializeOwned>(
+    /// Calls `each` with the records of a dataset whose JSON `is_read`, and with their ids, in the order of their last
+    /// changes. This is much faster than reading records: their links, and the fields after them, are left out, and their
+    /// hashes are not compared. So it is for rows that are neither stored again nor served.
+    pub fn for_each_unlinked<F: RecordFields>(
         &self,
-        mut each: impl FnMut(Id, T),
+        is_read: impl Fn(&[u8]) -> bool,
+        mut each: impl FnMut(Id, F),
     ) -> Result<()> {
         let code = F::DATASET.code();
+        let links = Finder::new(",\"organizations\":");
+        let mut head = Vec::new();
         for row in self.log.range((code, 0)..=(code, u64::MAX))? {
             let (key, row) = row?;
             let (_, seq) = key.value();
-            let (id, text) = verified_text(F::STEM, seq, row.value())?;
-            let part =
-                serde_json::from_slice(text).map_err(|error| damaged_row(F::STEM, seq, error))?;
-            each(id, part);
+            let (id, _, text) = row.value();
+            if !is_read(text) {
+                continue;
+            }
+            let end = links.find(text).unwrap_or(text.len().saturating_sub(1));
+            head.clear();
+            head.extend_from_slice(&text[..end]);
+            head.push(b'}');
+            let fields =
+                serde_json::from_slice(&head).map_err(|error| damaged_row(F::STEM, seq, error))?;
+            each(
+                Id::try_from(id).map_err(|error| damaged_row(F::STEM, seq, error))?,
+                fields,
+            );
         }
         Ok(())
     }
@@ -459,3 +477,85 @@ impl Snapshot {
 }
 
 opaque_debug!(Snapshot);
+
+/// The beginning of the description of a restore.
+pub(crate) const RESTORED: &str = "restored from a backup";
+
+impl StoredCommit {
+    /// Whether a restore created this commit.
+    pub fn is_restore(&self) -> bool {
+        self.what.starts_with(RESTORED)
+    }
+}
+
+impl Snapshot {
+    /// The commits after a seq, newest first, at most `limit`.
+    pub fn list_commits(&self, after: u64, limit: usize) -> Result<Vec<StoredCommit>> {
+        let rows = self
+            .commits
+            .range(after.saturating_add(1)..)?
+            .rev()
+            .take(limit);
+        rows.map(|entry| {
+            let (seq, bytes) = entry?;
+            unseal_commit(seq.value(), bytes.value())
+        })
+        .collect()
+    }
+
+    /// The seq of the last change of a record, if it exists.
+    pub fn changed_at_seq<F: RecordFields>(&self, id: Id) -> Result<Option<u64>> {
+        let seq = self.records.get((F::DATASET.code(), id.get()))?;
+        Ok(seq.map(|seq| seq.value()))
+    }
+
+    /// The entries of a record in all feeds of its dataset, oldest first. Also for removed records.
+    pub fn feed_entries_of(&self, dataset: Dataset, id: Id) -> Result<Vec<FeedEntry>> {
+        let mut traces = Vec::new();
+        for sum in self.feeds.values().filter(|sum| sum.dataset == dataset) {
+            if let Some(found) = self.feed_records.get((sum.feed.0, id.get()))? {
+                let (seq, log_seq) = found.value();
+                traces.push(FeedEntry::of_row("feed_records", seq, id.get(), log_seq)?);
+            }
+        }
+        traces.sort_unstable_by_key(|entry| entry.seq);
+        Ok(traces)
+    }
+
+    /// The records whose last change is between two seqs, both included, in the order of the changes.
+    pub fn changed_between(&self, dataset: Dataset, first: u64, last: u64) -> Result<Vec<Id>> {
+        let rows = self
+            .log
+            .range((dataset.code(), first)..=(dataset.code(), last))?;
+        rows.map(|row| read_id("log", row?.1.value().0)).collect()
+    }
+
+    /// The records that left a license between two seqs, both included, and do not exist now. They may have been
+    /// removed later: a removal that no license sees writes no tombstone.
+    pub fn removed_between(&self, dataset: Dataset, first: u64, last: u64) -> Result<BTreeSet<Id>> {
+        let mut gone = BTreeSet::new();
+        for sum in self.feeds.values().filter(|sum| sum.dataset == dataset) {
+            for row in self
+                .feed_entries
+                .range((sum.feed.0, first)..=(sum.feed.0, last))?
+            {
+                let (id, log_seq) = row?.1.value();
+                if log_seq == tables::TOMBSTONE && self.records.get((dataset.code(), id))?.is_none()
+                {
+                    gone.insert(read_id("feed_entries", id)?);
+                }
+            }
+        }
+        Ok(gone)
+    }
+
+    /// The commit that contains a seq.
+    pub fn stored_commit_of(&self, seq: u64) -> Result<StoredCommit> {
+        let next = self.commits.range(seq..)?.next().transpose()?;
+        let row = next
+            .map(|(last, bytes)| unseal_commit(last.value(), bytes.value()))
+            .transpose()?;
+        row.filter(|row| row.first_seq <= seq)
+            .ok_or_else(|| StoreError::damaged("commits", format!("no commit contains seq {seq}")))
+    }
+}

@@ -12,8 +12,7 @@ use crate::disk::{DiskEvent, observe};
 use crate::store::file::notes::WriterNote;
 use crate::store::file::replace::compact;
 use crate::store::format::tables::SCHEMA;
-use crate::store::restore::Restoration;
-use crate::store::upgrade::upgrade;
+use crate::store::restore::{Restoration, upgrade};
 use crate::store::{StoreError, Writer};
 
 /// Runs `action` at the first event that fits, and `run` meanwhile.

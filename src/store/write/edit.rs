@@ -24,17 +24,17 @@ use crate::store::write_tx::WriteTx;
 /// A transaction. All its changes become visible together, by [`Edit::commit`], or not at all.
 pub struct Edit<'w> {
     writer: &'w Writer,
-    pub(in crate::store) tx: WriteTx,
+    pub(crate) tx: WriteTx,
     /// Records the changes if the database is published.
     publication: Option<CommitPublication>,
-    pub(in crate::store) references: References,
-    pub(in crate::store) licenses: Vec<License>,
+    pub(crate) references: References,
+    pub(crate) licenses: Vec<License>,
     pub(super) began_at: Timestamp,
     base: CommitPoint,
     /// The row of the new commit. Its time is the clock's, or the last commit's if that is later. So times never
     /// decrease.
-    pub(in crate::store) commit: StoredCommit,
-    pub(in crate::store) references_changed: bool,
+    pub(crate) commit: StoredCommit,
+    pub(crate) references_changed: bool,
 }
 
 impl Writer {
@@ -108,7 +108,7 @@ impl Edit<'_> {
         self.commit.note = note;
     }
 
-    pub(in crate::store) fn take_seq(&mut self) -> u64 {
+    pub(crate) fn take_seq(&mut self) -> u64 {
         self.commit.last_seq += 1;
         self.commit.last_seq
     }
@@ -165,7 +165,7 @@ pub struct Batch {
 }
 
 /// The numbers of records that enter, leave or change in one license and one dataset, by a commit.
-#[derive(Debug, serde::Serialize)]
+#[derive(serde::Serialize)]
 #[allow(missing_docs, reason = "described above")]
 pub struct LicenseEffect {
     pub license: String,
@@ -176,7 +176,7 @@ pub struct LicenseEffect {
 }
 
 /// The effects of a batch on rows and licenses.
-#[derive(Debug, Default)]
+#[derive(Default)]
 #[allow(missing_docs, reason = "described above")]
 pub struct BatchOutcome {
     pub rows: ImportCounts,

@@ -12,17 +12,16 @@ use crate::model::{
     ApiKey, Dataset, FeedId, Id, KeyHash, KeyRecord, KeyStatus, License, LicenseId, PerDataset,
     RecordFields, Scope, Subscription, Timestamp, with_fields,
 };
-use crate::store::format::feed::FeedEntry;
 use crate::store::format::rows::{
-    CLOCK_TOLERANCE_S, RecordRow, for_each_record, load_keys, seal, seal_under,
+    CLOCK_TOLERANCE_S, FeedEntry, RecordRow, for_each_record, load_keys, seal, seal_under,
 };
 use crate::store::format::tables;
 use crate::store::write::edit::{Edit, LicenseEffect};
-use crate::store::write::feeds;
+use crate::store::write::records::{create_feed, erase_feed, load_entries};
 use crate::store::{Result, StoreError};
 
 /// The effects of a change of a license.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct LicenseChange {
     pub created: bool,
@@ -37,7 +36,7 @@ pub struct LicenseChange {
 }
 
 /// The settings of a new key.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 #[allow(missing_docs, reason = "described at `KeyRecord`")]
 pub struct KeySettings {
     pub label: Option<String>,
@@ -133,15 +132,15 @@ impl Edit<'_> {
             VisibleRecords::new()
         };
         let before = license.subscriptions[dataset];
-        let mut entries = feeds::load_entries(&self.tx, dataset, before)?;
+        let mut entries = load_entries(&self.tx, dataset, before)?;
         let shown = entries.values().filter(|entry| entry.is_live()).count() as u64;
         self.change_entries(&mut entries, &visible, &mut effect);
         if let Some(Subscription { baseline, .. }) = before {
-            feeds::erase(&self.tx, baseline)?;
+            erase_feed(&self.tx, baseline)?;
         }
         self.leave_feed(license, dataset)?;
         let baseline = FeedId(self.take_seq());
-        feeds::create(&self.tx, baseline, dataset, entries.into_values().collect())?;
+        create_feed(&self.tx, baseline, dataset, entries.into_values().collect())?;
         let feed = self.join_feed(license.id, scope, dataset, visible)?;
         license.subscriptions[dataset] = Some(Subscription {
             feed,
@@ -205,7 +204,7 @@ impl Edit<'_> {
             id,
             log_seq: NonZeroU64::new(seq),
         });
-        feeds::create(&self.tx, feed, dataset, entries.collect())?;
+        create_feed(&self.tx, feed, dataset, entries.collect())?;
         Ok(Some(feed))
     }
 
@@ -235,7 +234,7 @@ impl Edit<'_> {
         if is_shared {
             Ok(())
         } else {
-            feeds::erase(&self.tx, left)
+            erase_feed(&self.tx, left)
         }
     }
 
@@ -257,7 +256,7 @@ impl Edit<'_> {
         let license = found.ok_or_else(|| StoreError::NoSuchLicense(name.to_owned()))?;
         for dataset in Dataset::ALL {
             if let Some(subscription) = license.subscriptions[dataset] {
-                feeds::erase(&self.tx, subscription.baseline)?;
+                erase_feed(&self.tx, subscription.baseline)?;
             }
             self.leave_feed(&license, dataset)?;
         }

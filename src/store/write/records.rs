@@ -1,4 +1,9 @@
 //! Applying a batch: rows, log rows, and entries in feeds.
+//!
+//! Writing shared feeds, and the baselines of licenses.
+//!
+//! A changed record costs one entry per shared feed, however many licenses share it. Records that a feed's licenses
+//! never saw are not written to it, so they stay hidden. A baseline is written once, when its license joins a feed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
@@ -7,17 +12,17 @@ use std::ops::Bound;
 use redb::{ReadableTable, ReadableTableMetadata, TableDefinition};
 
 use crate::model::{
-    ConferenceFields, Curated, FeedId, Id, JournalFields, PerDataset, RecordFields,
-    ReferenceFields, ReferenceKind, Referenced, References, Timestamp, json,
+    ConferenceFields, Curated, Dataset, FeedId, Id, JournalFields, PerDataset, RecordFields,
+    ReferenceFields, ReferenceKind, Referenced, References, Subscription, Timestamp, json,
 };
-use crate::store::Result;
-use crate::store::format::feed::FeedEntry;
 use crate::store::format::rows::{
-    RecordRow, RowCounts, find_linked, find_record, hash, load_record_ids, seal,
+    FeedEntry, FeedSum, RecordRow, RowCounts, find_linked, find_record, hash, load_record_ids,
+    seal, unseal,
 };
 use crate::store::format::tables;
 use crate::store::write::edit::{Batch, BatchOutcome, Edit, LicenseEffect};
-use crate::store::write::feeds::{self, FeedChange};
+use crate::store::write_tx::WriteTx;
+use crate::store::{Result, StoreError};
 
 /// A record that a commit adds, changes or removes. Each change takes one seq.
 struct RecordChange<'b, F> {
@@ -126,61 +131,65 @@ impl Edit<'_> {
         outcome: &mut BatchOutcome,
     ) -> Result<()> {
         let dataset = F::DATASET;
-        let mut counts = RowCounts::default();
-        let mut changes: Vec<RecordChange<'_, F>> = Vec::new();
-        {
-            let records = self.tx.open(tables::RECORDS)?;
-            let log = self.tx.open(tables::LOG)?;
-            let is_first_load = self.commit.records[dataset] == 0;
-            let ids: BTreeSet<Id> = rows
-                .keys()
-                .copied()
-                .chain(touched.iter().copied())
-                .collect();
-            for id in ids {
-                if let Some(Some(row)) = rows.get(&id)
-                    && !touched.contains(&id)
-                    && let Some(seq) = records.get((dataset.code(), id.get()))?
-                    && let Some(stored) = log.get((dataset.code(), seq.value()))?
-                    && json::is_rendered(stored.value().2, row, &self.references)
-                {
-                    counts.unchanged += 1;
-                    continue;
-                }
-                let before: Option<RecordRow<F>> = if is_first_load {
-                    None
-                } else {
-                    find_record(&*records, &*log, id)?
-                };
-                let row = rows.get(&id);
-                let written = row.and_then(Option::as_ref);
-                let is_removed = row.is_some_and(Option::is_none);
-                match &before {
-                    None if written.is_some() => counts.added += 1,
-                    None => continue,
-                    Some(_) if is_removed => counts.removed += 1,
-                    Some(_) => counts.changed += 1,
-                }
-                let before = before.map(Box::new);
-                let updated_at = self.commit.time;
-                changes.push(RecordChange {
-                    id,
-                    seq: 0,
-                    before,
-                    written,
-                    is_removed,
-                    updated_at,
-                });
-            }
-        }
+        let counts = &mut outcome.rows.datasets[dataset];
+        let mut changes = self.find_changes(rows, touched, counts)?;
         for change in &mut changes {
             change.seq = self.take_seq();
         }
         let records = &mut self.commit.records[dataset];
         *records = *records + counts.added - counts.removed;
-        outcome.rows.datasets[dataset] = counts;
         outcome.licenses.extend(self.write(&changes)?);
         Ok(())
+    }
+
+    /// Compares rows with the stored ones, and counts them. The changes have no seqs yet. `touched` are the records that
+    /// link to a changed organization or tag.
+    fn find_changes<'b, F: RecordFields>(
+        &self,
+        rows: &'b BTreeMap<Id, Option<Curated<F>>>,
+        touched: &BTreeSet<Id>,
+        counts: &mut RowCounts,
+    ) -> Result<Vec<RecordChange<'b, F>>> {
+        let dataset = F::DATASET;
+        let mut changes = Vec::new();
+        let records = self.tx.open(tables::RECORDS)?;
+        let log = self.tx.open(tables::LOG)?;
+        let is_first_load = self.commit.records[dataset] == 0;
+        let ids: BTreeSet<&Id> = rows.keys().chain(touched).collect();
+        for id in ids {
+            let row = rows.get(id);
+            let written = row.and_then(Option::as_ref);
+            if let Some(row) = written
+                && !touched.contains(id)
+                && let Some(seq) = records.get((dataset.code(), id.get()))?
+                && let Some(stored) = log.get((dataset.code(), seq.value()))?
+                && json::is_rendered(stored.value().2, row, &self.references)
+            {
+                counts.unchanged += 1;
+                continue;
+            }
+            let before: Option<RecordRow<F>> = if is_first_load {
+                None
+            } else {
+                find_record(&*records, &*log, *id)?
+            };
+            let is_removed = row.is_some_and(Option::is_none);
+            match &before {
+                None if written.is_some() => counts.added += 1,
+                None => continue,
+                Some(_) if is_removed => counts.removed += 1,
+                Some(_) => counts.changed += 1,
+            }
+            changes.push(RecordChange {
+                id: *id,
+                seq: 0,
+                before: before.map(Box::new),
+                written,
+                is_removed,
+                updated_at: self.commit.time,
+            });
+        }
+        Ok(changes)
     }
 
     /// Writes changes of records to all tables. Returns their effects on licenses.
@@ -245,14 +254,16 @@ impl Edit<'_> {
             let Some(record) = record else {
                 return BTreeSet::new();
             };
-            let of = |kind: ReferenceKind| {
-                record
-                    .fields()
-                    .links(kind)
-                    .iter()
-                    .map(move |id| (kind.code(), *id))
-            };
-            ReferenceKind::ALL.into_iter().flat_map(of).collect()
+            ReferenceKind::ALL
+                .into_iter()
+                .flat_map(|kind: ReferenceKind| {
+                    record
+                        .fields()
+                        .links(kind)
+                        .iter()
+                        .map(move |id| (kind.code(), *id))
+                })
+                .collect()
         }
         let code = F::DATASET.code();
         let mut added = BTreeSet::new();
@@ -301,7 +312,7 @@ impl Edit<'_> {
                             log_seq,
                         }
                     });
-                    let change = feeds::write(&self.tx, feed, dataset, entries)?;
+                    let change = write_feed(&self.tx, feed, dataset, entries)?;
                     written.insert(feed, change);
                     change
                 }
@@ -396,4 +407,142 @@ impl Edit<'_> {
     pub fn time(&self) -> Timestamp {
         self.commit.time
     }
+}
+
+/// The numbers of records that entered a feed, changed in it, and left it.
+#[derive(Clone, Copy, Default)]
+struct FeedChange {
+    entering: u64,
+    changed: u64,
+    leaving: u64,
+}
+
+fn load_sum(tx: &WriteTx, feed: FeedId, dataset: Dataset) -> Result<FeedSum> {
+    let feeds = tx.open(tables::FEEDS)?;
+    let found = feeds.get(feed.0)?;
+    let sum: Option<FeedSum> = found
+        .map(|bytes| unseal("feeds", bytes.value()))
+        .transpose()?;
+    sum.filter(|sum| (sum.feed, sum.dataset) == (feed, dataset))
+        .ok_or_else(|| {
+            StoreError::damaged(
+                "feeds",
+                format!(
+                    "feed {} of {dataset} has no sum, or that of another feed",
+                    feed.0
+                ),
+            )
+        })
+}
+
+/// Writes the sum of a feed, and entries in the order of their seqs, which are larger than all others in the feed.
+fn append_entries(
+    tx: &WriteTx,
+    sum: &FeedSum,
+    mut entries: Vec<FeedEntry>,
+    is_new: bool,
+) -> Result<()> {
+    let feed = sum.feed;
+    let end = Bound::Included((feed.0, u64::MAX));
+    tx.open(tables::FEEDS)?
+        .insert(feed.0, seal(sum)?.as_slice())?;
+    tx.open(tables::FEED_ENTRIES)?.insert_all(
+        Some(end),
+        entries.iter().map(|entry| entry.row_by_seq(feed)),
+    )?;
+    entries.sort_unstable_by_key(|entry| entry.id);
+    let end = is_new.then_some(end);
+    tx.open(tables::FEED_RECORDS)?
+        .insert_all(end, entries.iter().map(|entry| entry.row_by_id(feed)))
+}
+
+/// Writes the new entries of changed records to a shared feed. They must be ordered by seq, and their seqs larger than
+/// all others. The entry of a hidden record must be a tombstone. It is written only if the record was live in the feed.
+fn write_feed(
+    tx: &WriteTx,
+    feed: FeedId,
+    dataset: Dataset,
+    entries: impl Iterator<Item = FeedEntry>,
+) -> Result<FeedChange> {
+    let mut sum = load_sum(tx, feed, dataset)?;
+    let by_id = tx.open(tables::FEED_RECORDS)?;
+    let mut by_seq = tx.open(tables::FEED_ENTRIES)?;
+    let is_new = sum.entries == 0;
+
+    let mut change = FeedChange::default();
+    let mut written: Vec<FeedEntry> = Vec::new();
+    for entry in entries {
+        let id = entry.id.get();
+        let found = by_id.get((feed.0, id))?.map(|found| found.value());
+        let old = found
+            .map(|(seq, log_seq)| FeedEntry::of_row("feed_records", seq, id, log_seq))
+            .transpose()?;
+        match (old.is_some_and(|old| old.is_live()), entry.is_live()) {
+            (true, true) => change.changed += 1,
+            (false, true) => change.entering += 1,
+            (true, false) => change.leaving += 1,
+            (false, false) => continue,
+        }
+        if let Some(old) = old {
+            let removed = by_seq
+                .remove((feed.0, old.seq))?
+                .map(|removed| removed.value());
+            if removed != Some((old.id.get(), old.stored_log_seq())) {
+                return Err(sum.damaged(format!("its indexes differ at seq {}", old.seq)));
+            }
+            sum.replace(&old)?;
+        }
+        sum.add(&entry);
+        written.push(entry);
+    }
+    drop((by_id, by_seq));
+    if !written.is_empty() {
+        append_entries(tx, &sum, written, is_new)?;
+    }
+    Ok(change)
+}
+
+pub(super) fn create_feed(
+    tx: &WriteTx,
+    feed: FeedId,
+    dataset: Dataset,
+    mut entries: Vec<FeedEntry>,
+) -> Result<()> {
+    let mut sum = FeedSum::empty(feed, dataset);
+    entries.iter().for_each(|entry| sum.add(entry));
+    entries.sort_unstable_by_key(|entry| entry.seq);
+    append_entries(tx, &sum, entries, true)
+}
+
+/// Removes a feed that no license uses.
+pub(super) fn erase_feed(tx: &WriteTx, feed: FeedId) -> Result<()> {
+    let first = (feed.0, 0);
+    let last = (feed.0, u64::MAX);
+    tx.open(tables::FEED_ENTRIES)?.remove_range(first, last)?;
+    tx.open(tables::FEED_RECORDS)?.remove_range(first, last)?;
+    tx.open(tables::FEEDS)?.remove(feed.0)?;
+    Ok(())
+}
+
+/// A license's entries by record: those of its baseline, replaced by those of its shared feed since the joining.
+pub(super) fn load_entries(
+    tx: &WriteTx,
+    dataset: Dataset,
+    subscription: Option<Subscription>,
+) -> Result<BTreeMap<Id, FeedEntry>> {
+    let Some(Subscription {
+        feed,
+        joined_at,
+        baseline,
+    }) = subscription
+    else {
+        return Ok(BTreeMap::new());
+    };
+    let by_seq = tx.open(tables::FEED_ENTRIES)?;
+    let mut entries = load_sum(tx, baseline, dataset)?.read_all(&*by_seq)?;
+    if let Some(feed) = feed {
+        let shared = load_sum(tx, feed, dataset)?.read_all(&*by_seq)?;
+        entries.extend(shared.into_iter().filter(|entry| entry.seq > joined_at));
+    }
+    Ok(entries.into_iter().map(|entry| (entry.id, entry)).collect())
 }

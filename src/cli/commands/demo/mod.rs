@@ -1,29 +1,38 @@
 //! `medfeed demo`: serves real records from a temporary database, with licenses and keys, while a curator edits them.
-
-mod edits;
+//!
+//! The curator makes a small edit every few seconds. The edits cycle through the sample's conferences and undo each other, so a demo can run for days: records that left
+//! the narrow license enter it again.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use tokio::net::TcpListener;
 
-use self::edits::{Curator, DemoData, NARROW_AREA, load};
-use crate::api::Settings;
+use crate::api::{Settings, SnapshotSource};
 use crate::cli::arguments::parse_listen;
 use crate::cli::commands::serve::{LogArgs, NO_RUNTIME, cannot_listen};
 use crate::cli::common::Common;
 use crate::cli::output::print_line;
-use crate::explorer::Demo;
-use crate::model::ShellWord;
+use crate::explorer::{Demo, DemoEdit, DemoLicense};
+use crate::import::{self, MergeOptions, ReadOptions, Source, SourceOptions};
+use crate::model::{ConferenceFields, Curated, Dataset, DateStatus, Id, Scope, ShellWord};
+use crate::query::sync_token;
 use crate::serve::connection::address::TrustedProxies;
+use crate::serve::watching::background::BackgroundTask;
 use crate::serve::{Limits, Setup, StopSignals, Watcher, run_to_end, serve};
+use crate::store::write::licensing::KeySettings;
+use crate::store::{Batch, Reader, StoreError, Writer};
+use crate::token::Sealer;
+use crate::view::View;
 
 /// Arguments of `medfeed demo`.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct DemoArgs {
     /// The address to listen on [default: 127.0.0.1:8080, or a free port if that one is in use]
     #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
@@ -173,6 +182,288 @@ Ctrl-C stops the server and removes the database.",
     )
 }
 
+/// The sample data of the folder `data`, embedded in the program.
+const SAMPLE: [(&str, &[u8]); 4] = [
+    (
+        "organizations.csv",
+        include_bytes!("../../../../data/organizations.csv"),
+    ),
+    ("tags.csv", include_bytes!("../../../../data/tags.csv")),
+    (
+        "journals.csv",
+        include_bytes!("../../../../data/journals.csv"),
+    ),
+    (
+        "conferences.jsonl",
+        include_bytes!("../../../../data/conferences.jsonl"),
+    ),
+];
+
+/// The therapy area of the second, narrower license.
+pub const NARROW_AREA: &str = "Oncology";
+
+const FULL_LICENSE: &str = "demo";
+const NARROW_LICENSE: &str = "demo-oncology";
+
+/// The values in the printed commands.
+pub struct DemoData {
+    pub full_key: String,
+    pub narrow_key: String,
+    pub conferences: u64,
+    pub journals: u64,
+    /// The conference in the printed commands.
+    pub conference_id: Id,
+    /// A sync token of the conferences, for the full license.
+    pub token: String,
+}
+
+impl DemoData {
+    /// The licenses for the explorer.
+    pub fn licenses(&self) -> Vec<DemoLicense> {
+        let narrow = format!("the conferences in {NARROW_AREA}, and no journal");
+        [
+            (FULL_LICENSE, "everything".to_owned(), &self.full_key),
+            (NARROW_LICENSE, narrow, &self.narrow_key),
+        ]
+        .map(|(name, shows, key)| DemoLicense {
+            name,
+            shows,
+            key: key.clone(),
+        })
+        .into()
+    }
+}
+
+/// Creates the database, with its licenses and keys.
+pub fn load(folder: &Path, database: &Path, wait: Duration) -> Result<DemoData> {
+    let files = folder.join("data");
+    std::fs::create_dir(&files)?;
+    for (name, content) in SAMPLE {
+        std::fs::write(files.join(name), content)?;
+    }
+    let sources = Source::find(&[files], SourceOptions::default())?;
+    let rows = import::read_sources(&sources, &ReadOptions::default())?;
+    let writer = Writer::open_or_create(database, wait)?;
+    let mut edit = writer.begin()?;
+    let merged = import::merge(rows, &edit.base()?, &MergeOptions::default())?;
+    edit.apply(&merged.batch)?;
+    edit.describe("the sample data");
+    edit.commit()?;
+
+    let mut edit = writer.begin()?;
+    let datasets = || Dataset::ALL.into_iter().collect();
+    let full = Scope {
+        datasets: datasets(),
+        therapy_areas: None,
+        countries: None,
+        years: None,
+    };
+    let narrow = Scope {
+        datasets: [Dataset::Conferences].into(),
+        therapy_areas: Some([NARROW_AREA.to_owned()].into()),
+        countries: None,
+        years: None,
+    };
+    edit.set_license(FULL_LICENSE, full, None)?;
+    edit.set_license(NARROW_LICENSE, narrow, None)?;
+    let (full_key, _) = edit.create_key(FULL_LICENSE, KeySettings::default())?;
+    let (narrow_key, _) = edit.create_key(NARROW_LICENSE, KeySettings::default())?;
+    edit.describe("the licenses and keys of the demo");
+    edit.commit()?;
+
+    let snapshot = writer.snapshot()?;
+    let mut conference_id = Id::MIN;
+    snapshot.for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
+        if record.fields().abbv.as_deref() == Some("ASCO") {
+            conference_id = record.id();
+        }
+        Ok(())
+    })?;
+    let license = snapshot
+        .find_license_named(FULL_LICENSE)
+        .context("the demo's license does not exist")?;
+    let Ok(view) = View::open(&snapshot, license, Dataset::Conferences) else {
+        bail!("the demo's license shows nothing")
+    };
+    let token = Sealer::new(snapshot.secret()).seal_sync_token(&sync_token(&view, None)?);
+    Ok(DemoData {
+        full_key: full_key.reveal().to_owned(),
+        narrow_key: narrow_key.reveal().to_owned(),
+        conferences: snapshot.totals().records[Dataset::Conferences],
+        journals: snapshot.totals().records[Dataset::Journals],
+        conference_id,
+        token,
+    })
+}
+
+/// The time between two edits, long enough to read the last one.
+const EDIT_EVERY: Duration = Duration::from_secs(4);
+
+const EDITS_PER_ROUND: usize = 4;
+
+/// A conference with its therapy areas.
+type Edited = (Id, Vec<String>);
+
+/// Makes the edits.
+pub struct Curator {
+    database: PathBuf,
+    wait: Duration,
+    /// The original conferences, split into those of the narrow license and the others.
+    narrow: Vec<Edited>,
+    others: Vec<Edited>,
+    turn: usize,
+}
+
+impl Curator {
+    /// Creates a curator that never edits the conference `spared`, because the printed commands use it.
+    pub fn new(database: &Path, wait: Duration, spared: Id) -> Result<Curator> {
+        let mut narrow = Vec::new();
+        let mut others = Vec::new();
+        Reader::open(database)?
+            .newest()
+            .for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
+                let id = record.id();
+                let fields = record.fields();
+                // Edits confirm start dates, and messages need a short name.
+                if id != spared && fields.start_date.is_some() && fields.abbv.is_some() {
+                    let is_narrow = fields.therapy_areas.iter().any(|area| area == NARROW_AREA);
+                    if is_narrow { &mut narrow } else { &mut others }
+                        .push((id, fields.therapy_areas.to_vec()));
+                }
+                Ok(())
+            })?;
+        Ok(Curator {
+            database: database.to_owned(),
+            wait,
+            narrow,
+            others,
+            turn: 0,
+        })
+    }
+
+    /// Edits every few seconds, and announces each edit, until the returned handle is dropped.
+    pub fn start(
+        mut self,
+        demo: Arc<Demo>,
+        watcher: Arc<Watcher>,
+    ) -> std::io::Result<BackgroundTask> {
+        BackgroundTask::spawn("curator", move |stopped| {
+            let mut number = 0;
+            while stopped.recv_timeout(EDIT_EVERY) == Err(RecvTimeoutError::Timeout) {
+                match self.edit() {
+                    Ok(None) => {}
+                    Ok(Some((edit, seq))) => {
+                        number += 1;
+                        // An announced edit is in the feed already.
+                        watcher.catch_up(Instant::now(), &|snapshot| snapshot.commit().seq >= seq);
+                        print_line(&format!("{}  {}", edit.at, edit.words));
+                        demo.add_edit(DemoEdit { number, ..edit });
+                    }
+                    Err(error) => tracing::warn!("the demo skipped an edit: {error:#}"),
+                }
+            }
+        })
+    }
+
+    /// Makes the next edit and returns it with the seq of its commit; `None` if another command changed the data. The
+    /// first edits of a round show the most.
+    fn edit(&mut self) -> Result<Option<(DemoEdit, u64)>> {
+        let round = self.turn / EDITS_PER_ROUND;
+        let step = self.turn % EDITS_PER_ROUND;
+        self.turn += 1;
+        // Adjacent conferences in the sample are editions of the same meeting, so the offsets differ.
+        let pick = |from: &[Edited], offset: usize| from[(round * 5 + offset) % from.len()].clone();
+        let (id, areas) = match step {
+            0 => pick(&self.narrow, 2),
+            2 => pick(&self.others, 7),
+            _ => pick(&self.narrow, 9),
+        };
+        // The lock is held for this edit only, so that the printed import does not wait.
+        let writer = Writer::open(&self.database, self.wait)?;
+        let mut edit = writer.begin()?;
+        let Some(stored) = edit.base()?.find_stored::<ConferenceFields>(id)? else {
+            return Ok(None);
+        };
+        let mut fields = stored.into_fields();
+        let did = match step {
+            0 => confirm(&mut fields),
+            1 => leave_area(&mut fields),
+            2 => move_venue(&mut fields, round),
+            _ => {
+                fields.therapy_areas = areas;
+                format!("was filed under {NARROW_AREA} again")
+            }
+        };
+        let name = fields.abbv.as_deref().unwrap_or("A conference");
+        let year = fields
+            .year
+            .map(|year| format!(" {year}"))
+            .unwrap_or_default();
+        let words = format!("{name}{year} {did}.");
+        let edited = Curated::new(id, fields).map_err(|faults| anyhow!("{faults:?}"))?;
+        edit.apply(&Batch {
+            conferences: [(id, Some(edited))].into(),
+            ..Batch::default()
+        })?;
+        if edit.is_empty() {
+            return Ok(None);
+        }
+        edit.describe(words.clone());
+        edit.commit()?;
+        let commit = writer.snapshot()?.commit();
+        let at = commit.time.to_string();
+        let ids = vec![id.get()];
+        Ok(Some((
+            DemoEdit {
+                number: 0,
+                at,
+                words,
+                dataset: Dataset::Conferences,
+                ids,
+            },
+            commit.seq,
+        )))
+    }
+}
+
+/// Confirms the start date, or puts it under review again.
+fn confirm(fields: &mut ConferenceFields) -> String {
+    let day = fields
+        .start_date
+        .map(|day| day.strftime("%-d %B %Y").to_string())
+        .unwrap_or_default();
+    if fields.start_date_status == Some(DateStatus::Confirmed) {
+        fields.start_date_status = Some(DateStatus::Check);
+        return format!("starts on {day}; this is under review again");
+    }
+    fields.start_date_status = Some(DateStatus::Confirmed);
+    format!("starts on {day}; this was confirmed")
+}
+
+/// Moves the conference to another hall.
+fn move_venue(fields: &mut ConferenceFields, round: usize) -> String {
+    let [hall, other] = [round, round + 1].map(|number| format!("Hall {}", number % 9 + 1));
+    let hall = if fields.venue.as_ref() == Some(&hall) {
+        other
+    } else {
+        hall
+    };
+    fields.venue = Some(hall.clone());
+    format!("moved to {hall}")
+}
+
+/// Removes the narrow license's area from a conference.
+fn leave_area(fields: &mut ConferenceFields) -> String {
+    fields.therapy_areas.retain(|area| area != NARROW_AREA);
+    if fields.therapy_areas.is_empty() {
+        fields.therapy_areas.push("Hematology".to_owned());
+    }
+    format!(
+        "moved from {NARROW_AREA} to {}",
+        fields.therapy_areas.join(" and ")
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,6 +478,31 @@ mod tests {
         ];
         for (address, expected) in cases {
             assert_eq!(url_of(address.parse().unwrap()), expected);
+        }
+    }
+}
+
+#[cfg(test)]
+mod edits_tests {
+    use super::*;
+
+    #[test]
+    fn edits_do_not_run_out() {
+        const ROUNDS: usize = 14;
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("demo.redb");
+        let wait = Duration::from_secs(30);
+        let sample = load(folder.path(), &database, wait).unwrap();
+        let mut curator = Curator::new(&database, wait, sample.conference_id).unwrap();
+        for turn in 0..ROUNDS * EDITS_PER_ROUND {
+            let (edit, _) = curator
+                .edit()
+                .unwrap()
+                .unwrap_or_else(|| panic!("turn {turn} edits nothing"));
+            assert!(
+                !edit.ids.is_empty() && !edit.ids.contains(&sample.conference_id.get()),
+                "turn {turn}: {edit:?}"
+            );
         }
     }
 }

@@ -1,7 +1,6 @@
 //! `medfeed import`: one run is one commit, all or nothing. And `medfeed lint`, which finds likely mistakes in files or
 //! in the database, and changes nothing.
 
-mod read_args;
 mod result;
 
 use std::fs::OpenOptions;
@@ -14,9 +13,9 @@ use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::json;
+use strum::VariantNames;
 
-pub use self::read_args::ReadArgs;
-use crate::cli::arguments::parse_note;
+use crate::cli::arguments::{one_of, parse_note};
 use crate::cli::change::Changes;
 use crate::cli::common::{AccessChange, Common, require_folder};
 use crate::cli::output::{
@@ -24,8 +23,9 @@ use crate::cli::output::{
 };
 use crate::import::lint::lint_database;
 use crate::import::{
-    self, BadRows, Finding, Findings, ImportRows, InputError, MergeOptions, Merged, ReadOptions,
-    Refusal, Source, SourceRows,
+    self, BadRows, ColumnMapping, DateOrder, DecimalSign, FileFormat, Finding, Findings, Given,
+    ImportRows, InputError, MergeOptions, Merged, ReadOptions, Refusal, RowKind, Source,
+    SourceOptions, SourceRows, Word, read_recipe,
 };
 use crate::model::message::message;
 use crate::model::{Head, Joined};
@@ -40,7 +40,7 @@ fn parse_allowed_faults(text: &str) -> Result<usize, String> {
 }
 
 /// Arguments of `medfeed import`.
-#[derive(Debug, Args)]
+#[derive(Args)]
 pub struct ImportArgs {
     #[command(flatten)]
     read: ReadArgs,
@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
 
     /// Commits the rows that were merged with the commit `head`. If there is another one by now, and the warnings are
     /// others than those that were accepted, returns `None` and releases the writer's lock.
-    fn write(&self, head: Head, mut merged: Merged) -> Result<Option<Written>> {
+    fn write(&mut self, head: Head, mut merged: Merged) -> Result<Option<Written>> {
         let Run { common, args, .. } = *self;
         show_step(&self.bar, "waiting for the writer's lock");
         let writer = common.open_to_change(args.create, args.dry_run)?;
@@ -209,6 +209,7 @@ impl<'a> Run<'a> {
             };
         }
         show_step(&self.bar, "writing");
+        self.rows.forget_rows();
         let outcome = edit.apply(&merged.batch)?;
         let changes = args
             .dry_run
@@ -367,10 +368,10 @@ fn refuse(
         Some(_) if rows.of_file => {
             " --allow-faults does not cover faults of whole files.".to_owned()
         }
-        Some(_) if rows.count() > BadRows::MAX_ALLOWED => String::new(),
+        Some(_) if rows.rows.len() > BadRows::MAX_ALLOWED => String::new(),
         Some(_) => format!(
             " Or leave out the bad rows with --allow-faults {}.",
-            rows.count()
+            rows.rows.len()
         ),
     };
     let error = format!(
@@ -458,4 +459,167 @@ pub fn lint(common: &Common, args: &ReadArgs) -> Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// The files to read, and how.
+#[derive(Args)]
+pub struct ReadArgs {
+    /// Files to read, or folders with such files. Without --dataset, a file or a sheet of a workbook is named
+    /// conferences, journals, organizations or tags. Formats: .jsonl, .json, .csv (each also with .gz) and .xlsx. `-`
+    /// reads standard input
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Read the files as this TOML file says. `medfeed template KIND --from FILE` drafts one. The other options of
+    /// this command have precedence
+    #[arg(long, value_name = "FILE")]
+    recipe: Option<PathBuf>,
+    /// The content of files with other names, or of standard input: conferences, journals, organizations or tags
+    #[arg(long, value_name = "KIND", value_parser = one_of::<RowKind>(RowKind::VARIANTS))]
+    dataset: Option<RowKind>,
+    /// The format of the files, if neither their names nor their content show it: jsonl, json, csv or xlsx
+    #[arg(long, value_name = "FORMAT", value_parser = one_of::<FileFormat>(FileFormat::VARIANTS))]
+    format: Option<FileFormat>,
+    /// The sheet of a workbook to read
+    #[arg(long, value_name = "NAME")]
+    sheet: Option<String>,
+    /// Read the column or field NAME as FIELD, such as 'Website=url'; repeatable. `NAME#2` is the second column of this
+    /// name, and `=D` the column D
+    #[arg(long = "map", value_name = "NAME=FIELD", value_parser = |text: &str| assignment(text.rsplit_once('=')))]
+    columns: Vec<(String, String)>,
+    /// A value for a field of rows that have none, such as impact_factor_year=2024; repeatable
+    #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = |text: &str| assignment(text.split_once('=')))]
+    constants: Vec<(String, String)>,
+    /// Read cells with exactly this text as empty, such as N/A; repeatable
+    #[arg(long, value_name = "TEXT")]
+    empty: Vec<String>,
+    /// Match rows without ids to records by these fields, such as name,year; rows without a match get new ids. If
+    /// repeated, the fields are tried one after the other. Empty cells of such files keep stored values
+    #[arg(long = "match", value_name = "FIELD")]
+    matching: Vec<String>,
+    /// Create the unknown organizations and tags that records link to
+    #[arg(long)]
+    create_links: bool,
+    /// The order of day and month in dates such as 3/4/2026: dmy or mdy
+    #[arg(long, value_name = "ORDER", value_parser = one_of::<DateOrder>(DateOrder::VARIANTS))]
+    dates: Option<DateOrder>,
+    /// The decimal separator, where 3.000 or 3,000 may be 3 or 3000: point or comma
+    #[arg(long, value_name = "SIGN", value_parser = one_of::<DecimalSign>(DecimalSign::VARIANTS))]
+    decimal: Option<DecimalSign>,
+    /// Skip unknown columns and fields, with a warning that names them
+    #[arg(long)]
+    ignore_unknown: bool,
+    /// List each fault and warning, up to 10,000, instead of one line for each kind
+    #[arg(long)]
+    pub all_faults: bool,
+}
+
+/// Takes the name and the value of NAME=VALUE. `--map` splits at the last `=`, because names of columns contain it
+/// (`=D`). `--set` splits at the first, because values do.
+fn assignment(parts: Option<(&str, &str)>) -> Result<(String, String), &'static str> {
+    let (name, value) = parts.unwrap_or_default();
+    if name.trim().is_empty() || value.trim().is_empty() {
+        return Err("write a name, `=` and a value, such as 'Website=url'");
+    }
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+impl ReadArgs {
+    /// Finds the files at the paths, and returns the options for reading them.
+    pub fn sources_and_options(&self) -> Result<(Vec<Source>, ReadOptions)> {
+        let (mut options, of_recipe) = match &self.recipe {
+            Some(path) => read_recipe(path)?,
+            None => (ReadOptions::default(), None),
+        };
+        for (name, field) in &self.columns {
+            let value = ColumnMapping {
+                column: name.as_str().into(),
+                fields: vec![field.clone()],
+            };
+            options
+                .columns
+                .retain(|given| given.value.column != value.column);
+            options.columns.push(Given {
+                value,
+                origin: format!("--map '{name}={field}'"),
+            });
+        }
+        for (field, value) in &self.constants {
+            options.constants.retain(|given| given.value.0 != *field);
+            let origin = format!("--set '{field}={value}'");
+            options.constants.push(Given {
+                value: (field.clone(), value.clone()),
+                origin,
+            });
+        }
+        if !self.matching.is_empty() {
+            options.matching = self
+                .matching
+                .iter()
+                .map(|names: &String| Given {
+                    value: names
+                        .split(',')
+                        .map(|name| name.trim().to_owned())
+                        .collect(),
+                    origin: format!("--match {names}"),
+                })
+                .collect();
+        }
+        let empty = self.empty.iter().map(|text| Given {
+            value: Word {
+                field: None,
+                text: text.clone(),
+                value: String::new(),
+            },
+            origin: format!("--empty '{text}'"),
+        });
+        options.words.splice(0..0, empty);
+        if let Some(sheet) = &self.sheet {
+            options.sheets = vec![sheet.clone()];
+        }
+        options.dates = self.dates.or(options.dates);
+        options.decimal = self.decimal.or(options.decimal);
+        options.create_links |= self.create_links;
+        options.ignore_unknown |= self.ignore_unknown;
+        options.check()?;
+        let kind = self.dataset.or(of_recipe);
+        let sources = Source::find(
+            &self.paths,
+            SourceOptions {
+                kind,
+                format: self.format,
+            },
+        )?;
+        let kinds = sources.iter().map(|source| source.kind);
+        options.check_list(kinds)?;
+        Ok((sources, options))
+    }
+}
+
+#[cfg(test)]
+mod read_args_tests {
+    use super::*;
+
+    #[test]
+    fn assignments_are_read() {
+        let cases = [
+            ("Website=url", Some(("Website", "url"))),
+            (" a=b = url ", Some(("a=b", "url"))),
+            ("=D=url", Some(("=D", "url"))),
+            ("Website", None),
+            ("=url", None),
+            ("Website=", None),
+        ];
+        for (text, expected) in cases {
+            let read = assignment(text.rsplit_once('=')).ok();
+            assert_eq!(
+                read.as_ref().map(|(name, value)| (&**name, &**value)),
+                expected,
+                "{text:?}"
+            );
+        }
+        assert_eq!(
+            assignment("url=https://x.org/?a=b".split_once('=')),
+            Ok(("url".to_owned(), "https://x.org/?a=b".to_owned()))
+        );
+    }
 }

@@ -18,7 +18,7 @@ impl ImportArgs {
         let mut text = String::new();
         if !merged.bad.is_empty() {
             let lines = list_findings(&merged.bad, self.read.all_faults).join("\n");
-            let count = counted(merged.bad.rows().count(), "bad row");
+            let count = counted(merged.bad.rows().rows.len(), "bad row");
             text.push_str(&format!("{lines}\n{count} left out\n"));
         }
         let mut assigned = Findings::default();
@@ -79,7 +79,7 @@ impl ImportArgs {
             "note": self.note,
         });
         if self.allow_faults > 0 {
-            json["bad_rows"] = json!(merged.bad.rows().count());
+            json["bad_rows"] = json!(merged.bad.rows().rows.len());
             json["error_count"] = json!(merged.bad.total());
             json["errors"] = json!(merged.bad.kept());
         }

@@ -1,262 +1,94 @@
 //! Gives fields to columns: their headers and their cells decide together.
 
 use std::cmp::Reverse;
+use std::mem;
 
 use super::content::{
-    DraftColumn, days_in, has_issn, is_absence, is_address, is_data, is_place, is_range,
+    DraftColumn, days_in, has_digit, has_issn, is_absence, is_data, is_place, kind_of_cells,
 };
 use super::names::{KnownName, known_name, price_name, year_of};
 use crate::import::lint::is_area;
 use crate::import::read::currency::{is_currency, is_dollar, names_dollars, names_other_currency};
 use crate::import::read::dates::DateOrder;
-use crate::import::read::options::{ISSN_COLUMNS, field_named};
+use crate::import::read::options::ISSN_COLUMNS;
 use crate::import::read::row_kind::RowKind;
 use crate::import::read::shared_cells::split_at_signs;
 use crate::import::read::table_cell::Notation;
 use crate::model::country::is_country;
 use crate::model::fold::{fold, is_blank};
 
-/// Fields that a column may contain.
-#[derive(Debug)]
-struct Candidate {
-    column: usize,
-    fields: Vec<&'static str>,
-    rank: usize,
-}
+/// The field of prices in US dollars.
+pub(super) const PRICE: &str = "publishing_apc_usd";
 
 /// The columns of a draft, with their fields.
-#[derive(Debug)]
 pub(super) struct Assigned {
     pub columns: Vec<DraftColumn>,
-    /// Fields that only rows with certain values of another column have: the field, the index of this column, and the
-    /// values.
-    pub conditions: Vec<(&'static str, usize, Vec<String>)>,
+    /// The index of a column, and its values in rows that have a price in US dollars.
+    pub condition: Option<(usize, Vec<String>)>,
 }
 
 impl Assigned {
+    /// Gives each column the fields that its header names and its cells can have. Without a header, the cells alone
+    /// decide.
+    pub fn new(
+        kind: RowKind,
+        columns: Vec<DraftColumn>,
+        has_header: bool,
+        notation: &Notation,
+    ) -> Assigned {
+        let mut candidates = match has_header {
+            true => named_candidates(kind, &columns),
+            false => guessed_candidates(kind, &columns),
+        };
+        refine(&mut candidates, &columns);
+        let mut assigned = Assigned {
+            columns,
+            condition: None,
+        };
+        for (at, candidate) in candidates.iter_mut().enumerate() {
+            let reason = refusal(&candidate.fields, &assigned.columns, at, notation);
+            if reason.is_some() {
+                candidate.fields.clear();
+            }
+            assigned.columns[at].reason = reason;
+        }
+        for at in by_precedence(&candidates, &assigned.columns) {
+            assigned.give(at, mem::take(&mut candidates[at].fields));
+        }
+        assigned.condition = assigned.find_condition();
+        assigned.add_to("url", |column| {
+            column.fields == ["name"] && column.cells.iter().any(|cell| cell.link.is_some())
+        });
+        assigned.add_to("year", |column| {
+            column.fields.first() == Some(&"start_date")
+        });
+        assigned
+    }
+
     /// Returns the column with a field.
     pub fn column_of(&self, field: &str) -> Option<&DraftColumn> {
-        self.columns
-            .iter()
-            .find(|column| column.fields.contains(&field))
+        let mut columns = self.columns.iter();
+        columns.find(|column| column.fields.contains(&field))
     }
-}
 
-/// Gives each column the fields that its header names and its cells can have. Without a header, the cells alone
-/// decide.
-pub(super) fn assign(
-    kind: RowKind,
-    columns: Vec<DraftColumn>,
-    has_header: bool,
-    notation: &Notation,
-) -> Assigned {
-    let mut assigned = Assigned {
-        columns,
-        conditions: Vec::new(),
-    };
-    let named = if has_header {
-        named_candidates(kind, &assigned.columns)
-    } else {
-        guessed_candidates(kind, &assigned.columns)
-    };
-    let mut candidates = Vec::new();
-    for candidate in refined(named, &assigned.columns) {
-        match refusal(&candidate, &assigned.columns, notation) {
-            Some(reason) => assigned.columns[candidate.column].reason = Some(reason),
-            None => candidates.push(candidate),
-        }
-    }
-    sort(&mut candidates, &assigned.columns);
-    for candidate in candidates {
-        assigned.give(candidate);
-    }
-    assigned.add_condition();
-    let has_link = |column: &DraftColumn| column.cells.iter().any(|cell| cell.link.is_some());
-    assigned.add_to("url", |column| {
-        column.fields == ["name"] && has_link(column)
-    });
-    assigned.add_to("year", |column| {
-        column.fields.first() == Some(&"start_date")
-    });
-    assigned
-}
-
-fn named_candidates(kind: RowKind, columns: &[DraftColumn]) -> Vec<Candidate> {
-    let mut candidates = Vec::new();
-    for (at, column) in columns.iter().enumerate() {
-        let has_currency = kind == RowKind::Journals && currency_column(columns, at).is_some();
-        let known = known_name(kind, &column.header)
-            .or_else(|| price_name(&column.header).filter(|_| has_currency));
-        candidates.extend(known.map(|KnownName { fields, rank }| Candidate {
-            column: at,
-            fields,
-            rank,
-        }));
-    }
-    candidates
-}
-
-/// Returns candidates for columns without headers. A text is the name only if no other column is one of different texts
-/// of several words.
-fn guessed_candidates(kind: RowKind, columns: &[DraftColumn]) -> Vec<Candidate> {
-    let filled = |at: &usize| !columns[*at].cells.is_empty();
-    let is_text = |at: &usize| !columns[*at].cells.iter().any(is_data);
-    let indexes: Vec<usize> = (0..columns.len()).filter(filled).collect();
-    let mut texts: Vec<usize> = indexes.iter().copied().filter(is_text).collect();
-    if texts.len() > 1 {
-        let is_phrase = |text: &str| text.contains(' ') && !is_place(text);
-        texts.retain(|at| {
-            let column = &columns[*at];
-            column.are_mostly(is_phrase) && column.counted().len() == column.cells.len()
-        });
-    }
-    let mut candidates = Vec::new();
-    let mut issns = ISSN_COLUMNS.iter();
-    for at in indexes {
-        let column = &columns[at];
-        let fields = match kind {
-            _ if texts == [at] => vec!["name"],
-            _ if column.are_mostly(is_address) => vec!["url"],
-            RowKind::Journals if column.are_mostly(has_issn) => {
-                issns.next().copied().into_iter().collect()
-            }
-            RowKind::Conferences if column.are_mostly(is_range) => vec!["start_date", "end_date"],
-            RowKind::Conferences if column.are_mostly(is_place) => vec!["city", "country"],
-            _ => continue,
-        };
-        if !fields.is_empty() {
-            candidates.push(Candidate {
-                column: at,
-                fields,
-                rank: at,
-            });
-        }
-    }
-    candidates
-}
-
-/// Changes the fields to those that the cells contain: two ISSNs, a range of dates, or a city with its country.
-fn refined(mut candidates: Vec<Candidate>, columns: &[DraftColumn]) -> Vec<Candidate> {
-    for at in 0..candidates.len() {
-        let column = &columns[candidates[at].column];
-        let has_other = |field: &str| {
-            candidates
-                .iter()
-                .enumerate()
-                .any(|(other, candidate)| other != at && candidate.fields == [field])
-        };
-        let fields = match &*candidates[at].fields {
-            ["issn_print" | "issn_online"]
-                if column.texts().any(has_two_issns)
-                    && !ISSN_COLUMNS.iter().all(|field| has_other(field)) =>
-            {
-                ISSN_COLUMNS.to_vec()
-            }
-            ["city"] if column.are_mostly(is_place) => vec!["city", "country"],
-            ["city", "country"] if column.are_mostly(is_country) => vec!["country"],
-            ["city", "country"] if column.count(is_place) == 0 => vec!["city"],
-            // Calendars call their events so.
-            ["therapy_areas"]
-                if column.header == "Subject"
-                    && !has_other("name")
-                    && !column.are_mostly(is_area) =>
-            {
-                vec!["name"]
-            }
-            ["start_date"] if column.texts().any(has_two_days) && !has_other("end_date") => {
-                vec!["start_date", "end_date"]
-            }
-            ["start_date", "end_date"] if !column.texts().any(has_two_days) => vec!["start_date"],
-            _ => continue,
-        };
-        candidates[at].fields = fields;
-    }
-    candidates
-}
-
-fn has_two_issns(text: &str) -> bool {
-    let parts = split_at_signs(text);
-    parts.into_iter().filter(|part| has_issn(part)).count() > 1
-}
-
-/// Returns why a column does not have the fields that its header names, although it has cells.
-fn refusal(candidate: &Candidate, columns: &[DraftColumn], notation: &Notation) -> Option<String> {
-    let column = &columns[candidate.column];
-    let field = candidate.fields[0];
-    if field == "publishing_apc_usd" {
-        if names_other_currency(&column.header) {
-            return Some("prices in another currency than US dollars".to_owned());
-        }
-        if let Some(currency) = currency_column(columns, candidate.column)
-            && !names_dollars(&column.header)
-            && !columns[currency].texts().any(is_dollar)
-        {
-            let name = &columns[currency].name;
-            return Some(format!("no row has US dollars in `{name}`"));
-        }
-    }
-    let (told, taken) = column.shares(&candidate.fields, notation);
-    let says_nothing = || column.texts().all(|text| is_absence(field, text));
-    let is_viable = if told == 0 {
-        says_nothing()
-    } else {
-        taken > 0 && taken * 2 >= told
-    };
-    (!is_viable).then(|| {
-        let count = column.cells.len();
-        format!("not read as `{field}`, since only {taken} of {count} cells can be")
-    })
-}
-
-/// Sorts candidates by precedence. A column with several fields comes before columns with one of them, but after
-/// columns that have all of them.
-fn sort(candidates: &mut [Candidate], columns: &[DraftColumn]) {
-    let single: Vec<&'static str> = candidates
-        .iter()
-        .filter(|candidate| candidate.fields.len() == 1)
-        .map(|candidate| candidate.fields[0])
-        .collect();
-    candidates.sort_by_key(|candidate| {
-        let column = &columns[candidate.column];
-        let is_covered = candidate.fields.iter().all(|field| single.contains(field));
-        let group = match candidate.fields.len() {
-            1 => 1,
-            _ if is_covered => 2,
-            _ => 0,
-        };
-        let length: usize = column.texts().map(str::len).sum();
-        (
-            group,
-            column.cells.is_empty(),
-            candidate.rank,
-            Reverse(year_of(&column.header)),
-            Reverse(column.cells.len()),
-            Reverse(length),
-        )
-    });
-}
-
-impl Assigned {
     /// Gives a column its fields, unless other columns have them. Several columns may have one list.
-    fn give(&mut self, candidate: Candidate) {
-        let is_list = field_named(candidate.fields[0]).is_some_and(|field| field.kind.is_list());
-        let other = candidate
-            .fields
-            .iter()
-            .find_map(|field| Some((field, self.column_of(field)?)));
-        match other {
-            // The second of two columns such as `ISSN1` and `ISSN2`.
-            Some((&"issn_print", other))
-                if self.column_of("issn_online").is_none()
-                    && without_number(&self.columns[candidate.column]) == without_number(other) =>
-            {
-                self.columns[candidate.column].fields = vec!["issn_online"];
-            }
-            Some((field, other)) if !is_list => {
-                let reason = format!("`{field}` is read from `{}`", other.name);
-                self.columns[candidate.column].reason = Some(reason);
-            }
-            _ => self.columns[candidate.column].fields = candidate.fields,
+    fn give(&mut self, column: usize, fields: Vec<&'static str>) {
+        let mut others = fields.iter().map(|field| (*field, self.column_of(field)));
+        let Some((field, Some(other))) = others.find(|(_, other)| other.is_some()) else {
+            self.columns[column].fields = fields;
+            return;
+        };
+        // The second of two columns such as `ISSN1` and `ISSN2`.
+        let is_second = field == ISSN_COLUMNS[0]
+            && self.column_of(ISSN_COLUMNS[1]).is_none()
+            && without_number(&self.columns[column]) == without_number(other);
+        if is_second {
+            self.columns[column].fields = vec![ISSN_COLUMNS[1]];
+        } else if other.field().is_some_and(|field| field.kind.is_list()) {
+            self.columns[column].fields = fields;
+        } else {
+            let reason = format!("`{field}` is read from `{}`", other.name);
+            self.columns[column].reason = Some(reason);
         }
     }
 
@@ -269,23 +101,157 @@ impl Assigned {
         }
     }
 
-    /// Adds the condition that a price is in US dollars, if another column has the currency.
-    fn add_condition(&mut self) {
-        const PRICE: &str = "publishing_apc_usd";
-        let has_price = |column: &DraftColumn| column.fields == [PRICE];
-        let Some(price) = self.columns.iter().position(has_price) else {
-            return;
-        };
-        let Some(currency) = currency_column(&self.columns, price) else {
-            return;
-        };
-        if names_dollars(&self.columns[price].header) {
-            return;
-        }
+    /// Returns the condition that a price is in US dollars, if another column has the currency.
+    fn find_condition(&self) -> Option<(usize, Vec<String>)> {
+        let price = self
+            .columns
+            .iter()
+            .position(|column| column.fields == [PRICE])?;
+        let currency = currency_column(&self.columns, price)?;
         let dollars = self.columns[currency].counted().into_keys();
         let dollars = dollars.filter(|text| is_dollar(text)).map(str::to_owned);
-        self.conditions.push((PRICE, currency, dollars.collect()));
+        let is_needed = !names_dollars(&self.columns[price].header);
+        is_needed.then(|| (currency, dollars.collect()))
     }
+}
+
+/// Returns the fields that the headers of columns name.
+fn named_candidates(kind: RowKind, columns: &[DraftColumn]) -> Vec<KnownName> {
+    let named = columns.iter().enumerate().map(|(at, column)| {
+        let has_currency = kind == RowKind::Journals && currency_column(columns, at).is_some();
+        let name = known_name(kind, &column.header);
+        let name = name.or_else(|| price_name(&column.header).filter(|_| has_currency));
+        name.unwrap_or_default()
+    });
+    named.collect()
+}
+
+/// Returns candidates for columns without headers. A text is the name only if no other column is one of different texts
+/// of several words.
+fn guessed_candidates(kind: RowKind, columns: &[DraftColumn]) -> Vec<KnownName> {
+    let filled = |at: &usize| !columns[*at].cells.is_empty();
+    let mut texts: Vec<usize> = (0..columns.len()).filter(filled).collect();
+    texts.retain(|at| !columns[*at].cells.iter().any(is_data));
+    if texts.len() > 1 {
+        let is_phrase = |text: &str| text.contains(' ') && !is_place(text);
+        texts.retain(|at| {
+            let column = &columns[*at];
+            column.are_mostly(is_phrase) && column.counted().len() == column.cells.len()
+        });
+    }
+    let guessed = columns.iter().enumerate().map(|(rank, column)| {
+        let fields = match kind_of_cells(column) {
+            _ if texts == [rank] => "name",
+            Some((.., fields)) => fields,
+            None => "",
+        };
+        let mut fields: Vec<&str> = fields.split('+').collect();
+        fields.retain(|field| kind.table().index_of(field).is_some());
+        KnownName { fields, rank }
+    });
+    guessed.collect()
+}
+
+/// Changes the fields to those that the cells contain: two ISSNs, a range of dates, or a city with its country.
+fn refine(candidates: &mut [KnownName], columns: &[DraftColumn]) {
+    for (at, column) in columns.iter().enumerate() {
+        let has_other = |field: &str| {
+            let mut others = candidates.iter().enumerate();
+            others.any(|(other, candidate)| other != at && candidate.fields == [field])
+        };
+        let has = |is: fn(&str) -> bool| column.texts().any(is);
+        let fields = match *candidates[at].fields {
+            ["issn_print" | "issn_online"]
+                if has(has_two_issns) && !ISSN_COLUMNS.into_iter().all(has_other) =>
+            {
+                ISSN_COLUMNS.to_vec()
+            }
+            ["city"] if column.are_mostly(is_place) => vec!["city", "country"],
+            ["city", "country"] if column.are_mostly(is_country) => vec!["country"],
+            ["city", "country"] if !has(is_place) => vec!["city"],
+            // Calendars call their events so.
+            ["therapy_areas"]
+                if column.header == "Subject"
+                    && !has_other("name")
+                    && !column.are_mostly(is_area) =>
+            {
+                vec!["name"]
+            }
+            ["start_date"] if has(has_two_days) && !has_other("end_date") => {
+                vec!["start_date", "end_date"]
+            }
+            ["start_date", "end_date"] if !has(has_two_days) => vec!["start_date"],
+            _ => continue,
+        };
+        candidates[at].fields = fields;
+    }
+}
+
+fn has_two_issns(text: &str) -> bool {
+    let parts = split_at_signs(text);
+    parts.into_iter().filter(|part| has_issn(part)).count() > 1
+}
+
+fn has_two_days(text: &str) -> bool {
+    days_in(text, Some(DateOrder::Dmy)).is_some_and(|(first, last)| first != last)
+}
+
+/// Returns why a column does not have the fields that its header names, although it has cells.
+fn refusal(
+    fields: &[&str],
+    columns: &[DraftColumn],
+    at: usize,
+    notation: &Notation,
+) -> Option<String> {
+    let column = &columns[at];
+    let field = *fields.first()?;
+    if field == PRICE {
+        if names_other_currency(&column.header) {
+            return Some("prices in another currency than US dollars".to_owned());
+        }
+        if let Some(currency) = currency_column(columns, at)
+            && !names_dollars(&column.header)
+            && !columns[currency].texts().any(is_dollar)
+        {
+            let name = &columns[currency].name;
+            return Some(format!("no row has US dollars in `{name}`"));
+        }
+    }
+    let (told, taken) = column.shares(fields, notation);
+    let is_viable = match told {
+        0 => column.texts().all(|text| is_absence(field, text)),
+        _ => taken > 0 && taken * 2 >= told,
+    };
+    let count = column.cells.len();
+    let reason = format!("not read as `{field}`, since only {taken} of {count} cells can be");
+    (!is_viable).then_some(reason)
+}
+
+/// Returns the columns that have candidates, by precedence. A column with several fields comes before columns with one
+/// of them, but after columns that have all of them.
+fn by_precedence(candidates: &[KnownName], columns: &[DraftColumn]) -> Vec<usize> {
+    let has_column = |field: &&str| candidates.iter().any(|other| other.fields == [*field]);
+    let mut order: Vec<usize> = (0..columns.len()).collect();
+    order.retain(|at| !candidates[*at].fields.is_empty());
+    order.sort_by_key(|at| {
+        let KnownName { fields, rank } = &candidates[*at];
+        let column = &columns[*at];
+        let group = match fields.len() {
+            1 => 1,
+            _ if fields.iter().all(has_column) => 2,
+            _ => 0,
+        };
+        let length: usize = column.texts().map(str::len).sum();
+        (
+            group,
+            column.cells.is_empty(),
+            *rank,
+            Reverse(year_of(&column.header)),
+            Reverse(column.cells.len()),
+            Reverse(length),
+        )
+    });
+    order
 }
 
 /// Returns the header of a column without the number at its end.
@@ -294,30 +260,18 @@ fn without_number(column: &DraftColumn) -> &str {
     column.header.trim_end_matches(is_number)
 }
 
-fn has_two_days(text: &str) -> bool {
-    days_in(text, Some(DateOrder::Dmy)).is_some_and(|(first, last)| first != last)
-}
-
-/// Words in the header of a column with currencies.
-const HEADERS: [&str; 9] = [
-    "currency", "wahrung", "waehrung", "devise", "moneda", "moeda", "valuta", "waluta", "monnaie",
-];
-
 /// Returns the index of the column with currencies that is nearest to a column.
 fn currency_column(columns: &[DraftColumn], near: usize) -> Option<usize> {
+    /// Words in the header of such a column.
+    const HEADERS: &str = "currency wahrung waehrung devise moneda moeda valuta waluta monnaie";
     let has_currencies = |at: &usize| {
-        let header = fold(&columns[*at].header);
+        let column = &columns[*at];
+        let header = fold(&column.header);
+        let is_named = HEADERS.split(' ').any(|word| header.contains(word));
         *at != near
-            && !columns[*at].cells.is_empty()
-            && (columns[*at].are_mostly(is_currency)
-                || HEADERS.iter().any(|word| header.contains(word))
-                    && !columns[*at].are_mostly(has_digit))
+            && !column.cells.is_empty()
+            && (column.are_mostly(is_currency) || is_named && !column.are_mostly(has_digit))
     };
-    (0..columns.len())
-        .filter(has_currencies)
-        .min_by_key(|at| at.abs_diff(near))
-}
-
-fn has_digit(text: &str) -> bool {
-    text.bytes().any(|byte| byte.is_ascii_digit())
+    let found = (0..columns.len()).filter(has_currencies);
+    found.min_by_key(|at| at.abs_diff(near))
 }

@@ -7,14 +7,15 @@ use jiff::civil::Date;
 use super::names::year_of;
 use crate::import::lint::{is_area, is_placeholder, may_be_name};
 use crate::import::read::cell_text::web_address;
-use crate::import::read::cells::normalize;
+use crate::import::read::cells::{has_word, normalize};
 use crate::import::read::dates::{DateOrder, date_range};
 use crate::import::read::loose::{
     PlaceEnd, issns, open_date, place_end, without_mode, without_time,
 };
-use crate::import::read::options::{ISSN_COLUMNS, field_named};
+use crate::import::read::options::field_named;
 use crate::import::read::shared_cells::{BEFORE_COUNTRY, split_at_signs};
 use crate::import::read::table_cell::{DecimalSign, Notation, TableCell};
+use crate::import::read::table_row::is_issn;
 use crate::model::ReferenceKind;
 use crate::model::country::is_country;
 use crate::model::field::Field;
@@ -22,7 +23,7 @@ use crate::model::fold::{comparable, is_blank};
 use crate::model::value::{JsonType, ValueKind};
 
 /// A column of a draft.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct DraftColumn {
     /// The name in the recipe: the header, `header#2`, or `=D`.
     pub name: String,
@@ -38,39 +39,20 @@ pub(super) struct DraftColumn {
 }
 
 impl DraftColumn {
-    pub fn new(
-        name: String,
-        header: String,
-        cells: impl Iterator<Item = TableCell<'static>>,
-    ) -> DraftColumn {
-        let all: Vec<TableCell<'static>> = cells.collect();
-        let count = all.len();
-        let cells: Vec<_> = all.into_iter().filter(|cell| !cell.is_blank()).collect();
-        DraftColumn {
-            name,
-            header,
-            is_full: cells.len() == count,
-            cells,
-            fields: Vec::new(),
-            reason: None,
-        }
+    /// Returns the first field that the column contains.
+    pub fn field(&self) -> Option<&'static Field> {
+        self.fields.first().and_then(|name| field_named(name))
     }
 
     /// Returns the texts of the cells.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
-        self.cells
-            .iter()
-            .map(|cell| cell.text.trim_matches(is_blank))
-    }
-
-    /// Returns the number of cells for which `is` returns true.
-    pub fn count(&self, is: impl Fn(&str) -> bool) -> usize {
-        self.texts().filter(|text| is(text)).count()
+        let cells = self.cells.iter();
+        cells.map(|cell| cell.text.trim_matches(is_blank))
     }
 
     /// Returns true if most cells are so.
     pub fn are_mostly(&self, is: impl Fn(&str) -> bool) -> bool {
-        self.count(is) * 2 > self.cells.len()
+        self.texts().filter(|text| is(text)).count() * 2 > self.cells.len()
     }
 
     /// Returns the different texts with the numbers of their cells.
@@ -85,22 +67,20 @@ impl DraftColumn {
     /// Returns the number of cells that say something, and how many of these the fields can have. A word in a column of
     /// numbers or dates says that there is none.
     pub fn shares(&self, fields: &[&str], notation: &Notation) -> (usize, usize) {
+        use ValueKind::{Date, Integer, Number, Year};
         let kind = field_named(fields[0]).map(|field| field.kind);
-        let has_digits = matches!(
-            kind,
-            Some(ValueKind::Number | ValueKind::Integer | ValueKind::Year | ValueKind::Date)
-        );
-        let says_something = |cell: &&TableCell<'_>| {
-            let has_digit = cell.text.bytes().any(|byte| byte.is_ascii_digit());
-            !is_absence(fields[0], &cell.text) && (has_digit || !has_digits)
-        };
-        let told: Vec<&TableCell<'_>> = self.cells.iter().filter(says_something).collect();
-        let taken = told
-            .iter()
-            .filter(|cell| are_taken(fields, cell, notation))
-            .count();
-        (told.len(), taken)
+        let may_be_word = !matches!(kind, Some(Number | Integer | Year | Date));
+        let mut told = self.cells.clone();
+        told.retain(|cell| {
+            !is_absence(fields[0], &cell.text) && (may_be_word || has_digit(&cell.text))
+        });
+        let taken = told.iter().filter(|cell| are_taken(fields, cell, notation));
+        (told.len(), taken.count())
     }
+}
+
+pub(super) fn has_digit(text: &str) -> bool {
+    text.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 /// Returns true if a text says that there is no value.
@@ -110,46 +90,39 @@ pub(super) fn is_absence(field: &str, text: &str) -> bool {
 
 /// Returns true for words that fill the cells of numbers and dates without a value, in some languages.
 pub(super) fn is_word_for_none(text: &str) -> bool {
-    #[rustfmt::skip]
-    const WORDS: &[&str] = &[
-        "ka", "keineangabe", "keineangaben", "nichtverfugbar", "folgt", "offen", "nochoffen", "aufanfrage", "nc", "nd", "ndp", "aconfirmer",
-        "adefinir", "nondisponible", "surdemande", "pordefinir", "porconfirmar", "sindatos", "sindato", "nodisponible", "aconsultar",
-        "dadefinire", "daconfermare", "nondisponibile", "brak", "brakdanych", "notlisted", "notyetannounced", "notannounced", "announcedlater",
-        "closed", "passed", "expired", "ongoing", "rolling", "abgelaufen", "geschlossen", "notyetknown", "notyet", "onrequest", "uponrequest", "contactus", "seewebsite", "seejournal", "several", "varies", "various", "variable",
-        "未定", "なし", "无", "暂无", "待定", "미정",
-    ];
-    let letters: String = comparable(text)
-        .chars()
-        .filter(|sign| sign.is_alphanumeric())
-        .collect();
-    WORDS.contains(&letters.as_str())
+    const WORDS: &str = "ka keineangabe keineangaben nichtverfugbar folgt offen nochoffen aufanfrage nc nd ndp aconfirmer \
+        adefinir nondisponible surdemande pordefinir porconfirmar sindatos sindato nodisponible aconsultar dadefinire \
+        daconfermare nondisponibile brak brakdanych notlisted notyetannounced notannounced announcedlater closed passed \
+        expired ongoing rolling abgelaufen geschlossen notyetknown notyet onrequest uponrequest contactus seewebsite \
+        seejournal several varies various variable 未定 なし 无 暂无 待定 미정";
+    let mut letters = comparable(text);
+    letters.retain(char::is_alphanumeric);
+    has_word(WORDS, &letters)
 }
 
 /// Returns true if an import can read the cell as these fields, perhaps with options for numbers and dates.
 pub(super) fn are_taken(fields: &[&str], cell: &TableCell<'_>, notation: &Notation) -> bool {
     let text = &*cell.text;
-    let is_list = |column: &&str| field_named(column).is_some_and(|field| field.kind.is_list());
-    match fields {
-        [column] if cell.json == Some(JsonType::List) => is_list(column),
-        ["url"] => is_address(text) || cell.link.is_some(),
-        [column, ..] if ISSN_COLUMNS.contains(column) => has_issn(text),
-        ["start_date", _, ..] => is_range(text) || open_date(text).is_some(),
-        [column, ..] => field_named(column).is_some_and(|field| is_taken(field, cell, notation)),
-        [] => false,
-    }
-}
-
-fn is_taken(field: &Field, cell: &TableCell<'_>, notation: &Notation) -> bool {
+    let Some(field) = fields.first().and_then(|name| field_named(name)) else {
+        return false;
+    };
     match field.kind {
-        ValueKind::Text => !is_data(cell),
+        kind if fields.len() == 1 && cell.json_type() == Some(JsonType::List) => kind.is_list(),
+        ValueKind::Text if field.column == "url" => is_address(text) || cell.link.is_some(),
+        ValueKind::Text if is_issn(&field.column) => has_issn(text),
         // `Type: Name`, or members of JSON objects.
         ValueKind::Links(ReferenceKind::Tag) => {
-            cell.text.contains(": ") || cell.items.is_some() && cell.text.contains(':')
+            text.contains(": ") || cell.json.is_some() && text.contains(':')
         }
-        ValueKind::Texts | ValueKind::Links(_) => !is_data(cell),
-        ValueKind::Number => [None, Some(DecimalSign::Point), Some(DecimalSign::Comma)]
+        ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => !is_data(cell),
+        ValueKind::Date => {
+            days_of(text).any(|(first, last)| first == last || fields.len() > 1)
+                || open_date(text).is_some()
+        }
+        ValueKind::Number => [DecimalSign::Point, DecimalSign::Comma]
             .into_iter()
-            .any(|decimal| {
+            .any(|sign| {
+                let decimal = Some(sign);
                 is_value(
                     field,
                     cell,
@@ -159,7 +132,6 @@ fn is_taken(field: &Field, cell: &TableCell<'_>, notation: &Notation) -> bool {
                     },
                 )
             }),
-        ValueKind::Date => is_date(&cell.text) || open_date(&cell.text).is_some(),
         _ => is_value(field, cell, notation),
     }
 }
@@ -168,8 +140,7 @@ fn is_taken(field: &Field, cell: &TableCell<'_>, notation: &Notation) -> bool {
 pub(super) fn is_value(field: &Field, cell: &TableCell<'_>, notation: &Notation) -> bool {
     let notation = Notation {
         is_number: cell.is_number,
-        is_price: field.column.ends_with("_usd"),
-        ..*notation
+        ..notation.of_field(field)
     };
     normalize(field.kind, &cell.text, &notation).is_ok_and(|text| (field.rank_of)(&text) > 0)
 }
@@ -186,19 +157,15 @@ pub(super) fn days_in(text: &str, order: Option<DateOrder>) -> Option<(Date, Dat
     read(text).or_else(|| read(&without_time(text)?))
 }
 
-const ORDERS: [Option<DateOrder>; 2] = [Some(DateOrder::Dmy), Some(DateOrder::Mdy)];
+/// Returns the first and the last day of a date or a range, in each order of day and month that it may have.
+fn days_of(text: &str) -> impl Iterator<Item = (Date, Date)> {
+    let orders = [DateOrder::Dmy, DateOrder::Mdy].into_iter();
+    orders.filter_map(move |order| days_in(text, Some(order)))
+}
 
 /// Returns true if a text contains a date or a range of dates, in any order of day and month.
 pub(super) fn is_range(text: &str) -> bool {
-    ORDERS
-        .into_iter()
-        .any(|order| days_in(text, order).is_some())
-}
-
-/// Returns true if a text is one date, in any order of day and month.
-fn is_date(text: &str) -> bool {
-    let mut days = ORDERS.into_iter().filter_map(|order| days_in(text, order));
-    days.any(|(first, last)| first == last)
+    days_of(text).next().is_some()
 }
 
 /// Returns true if a text is a web address, perhaps without its scheme.
@@ -209,22 +176,18 @@ pub(super) fn is_address(text: &str) -> bool {
 /// Returns true if a text is a city with its country or state.
 pub(super) fn is_place(text: &str) -> bool {
     let place = without_mode(text);
-    let mut ends = BEFORE_COUNTRY
-        .into_iter()
-        .filter_map(|sign| place.rsplit_once(sign));
-    ends.any(|(_, end)| {
-        let end = end.trim().trim_end_matches(')');
-        !matches!(place_end(end), PlaceEnd::Unclear) || is_country(end)
-    })
+    let ends = BEFORE_COUNTRY.into_iter();
+    ends.filter_map(|sign| place.rsplit_once(sign))
+        .any(|(_, end)| {
+            let end = end.trim().trim_end_matches(')');
+            !matches!(place_end(end), PlaceEnd::Unclear) || is_country(end)
+        })
 }
 
 /// Returns true if a text is a number, perhaps with a sign for percent or a currency.
 fn is_number(text: &str) -> bool {
-    let is_sign = |sign: char| matches!(sign, '.' | ',' | '%' | '$' | '€' | ' ');
-    text.bytes().any(|byte| byte.is_ascii_digit())
-        && text
-            .chars()
-            .all(|sign| sign.is_ascii_digit() || is_sign(sign))
+    let is_part = |sign: char| sign.is_ascii_digit() || ".,%$€ ".contains(sign);
+    has_digit(text) && text.chars().all(is_part)
 }
 
 /// Returns true if a cell is a number, a date, an ISSN or an address. The name of a column is none of these.
@@ -235,18 +198,30 @@ pub(super) fn is_data(cell: &TableCell<'_>) -> bool {
         && (is_number(text) || cell.is_date || has_issn(text) || is_range(text) || is_address(text))
 }
 
-/// Returns what most cells of a column are, if it is more than a text.
-pub(super) fn kind_of_cells(column: &DraftColumn) -> &'static str {
-    let are_mostly = |is: fn(&str) -> bool| column.are_mostly(is);
-    match () {
-        () if column.cells.is_empty() => "cells",
-        () if are_mostly(has_issn) => "valid ISSNs",
-        () if are_mostly(is_range) => "dates",
-        () if are_mostly(is_address) => "web addresses",
-        () if are_mostly(is_place) => "places",
-        () if are_mostly(is_country) => "countries",
-        () if are_mostly(is_area) => "therapy areas",
-        () if column.count(is_number) == column.cells.len() => "numbers",
-        () => "cells",
-    }
+/// A kind of cells: its recognizer, the names of one and of several, and the fields that probably contain them.
+pub(super) type CellKind = (fn(&str) -> bool, [&'static str; 2], &'static str);
+
+/// Returns the kind of most cells of a column.
+pub(super) fn kind_of_cells(column: &DraftColumn) -> Option<CellKind> {
+    const KINDS: [CellKind; 6] = [
+        (is_address, ["web address", "web addresses"], "url"),
+        (has_issn, ["valid ISSN", "valid ISSNs"], "issn_print"),
+        (is_range, ["date", "dates"], "start_date+end_date"),
+        (is_place, ["place", "places"], "city+country"),
+        (is_country, ["country", "countries"], ""),
+        (is_area, ["therapy area", "therapy areas"], ""),
+    ];
+    let mut kinds = KINDS.into_iter();
+    kinds.find(|(is, ..)| column.are_mostly(is))
+}
+
+/// Describes the cells of a column that is not empty, with their number.
+pub(super) fn described(column: &DraftColumn) -> String {
+    let names = match kind_of_cells(column) {
+        Some((_, names, _)) => names,
+        None if column.texts().all(is_number) => ["number", "numbers"],
+        None => ["cell", "cells"],
+    };
+    let count = column.cells.len();
+    format!("{count} {}", names[usize::from(count > 1)])
 }

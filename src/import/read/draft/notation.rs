@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::content::{
-    DraftColumn, are_taken, days_in, has_issn, is_absence, is_value, is_word_for_none,
+    DraftColumn, are_taken, days_in, has_digit, has_issn, is_absence, is_value, is_word_for_none,
 };
 use crate::import::lint::{is_area, may_be_name};
 use crate::import::read::dates::DateOrder;
 use crate::import::read::loose::is_zero;
-use crate::import::read::options::{ISSN_COLUMNS, field_named};
-use crate::import::read::table_cell::{DecimalSign, Notation};
+use crate::import::read::numbers::with_decimal;
+use crate::import::read::table_cell::Notation;
+use crate::import::read::table_row::is_issn;
 use crate::model::value::ValueKind;
 use crate::model::value::text::ITEM_SEPARATOR;
 
@@ -24,10 +25,13 @@ pub(super) enum Reading {
     Open(usize, String),
 }
 
-/// The kind of the values of a column with one field.
-fn kind_of(column: &DraftColumn) -> Option<ValueKind> {
-    let field = column.fields.first()?;
-    field_named(field).map(|field| field.kind)
+/// Returns the columns with fields of some kinds.
+fn columns_of(
+    columns: &[DraftColumn],
+    is_kind: fn(ValueKind) -> bool,
+) -> impl Iterator<Item = &DraftColumn> {
+    let columns = columns.iter();
+    columns.filter(move |column| column.field().is_some_and(|field| is_kind(field.kind)))
 }
 
 /// Returns the decimal sign of the numbers.
@@ -36,22 +40,20 @@ pub(super) fn decimal_sign(columns: &[DraftColumn], notation: &Notation) -> Read
     let mut points = 0;
     let mut commas = 0;
     let mut has_groups = true;
-    for column in columns {
-        let Some(field) = column.fields.first().and_then(|name| field_named(name)) else {
-            continue;
-        };
-        if field.kind != ValueKind::Number {
-            continue;
-        }
+    for column in columns_of(columns, |kind| kind == ValueKind::Number) {
         for cell in column.cells.iter().filter(|cell| !cell.is_number) {
-            match sign_of(&cell.text) {
-                Some(DecimalSign::Point) => points += 1,
-                Some(DecimalSign::Comma) => commas += 1,
-                None => {}
+            let text = cell.text.trim();
+            match (with_decimal(text, '.'), with_decimal(text, ',')) {
+                (Some(_), None) => points += 1,
+                (None, Some(_)) => commas += 1,
+                _ => {}
             }
-            if !is_value(field, cell, notation) && are_taken(&[&field.column], cell, notation) {
+            let is_value = column
+                .field()
+                .is_some_and(|field| is_value(field, cell, notation));
+            if !is_value && are_taken(&column.fields, cell, notation) {
                 // A price has no thousandths, so `3,000` are thousands.
-                has_groups &= field.column.ends_with("_usd") && cell.text.contains(',');
+                has_groups &= column.fields[0].ends_with("_usd") && cell.text.contains(',');
                 open.push(cell.text.to_string());
             }
         }
@@ -65,35 +67,13 @@ pub(super) fn decimal_sign(columns: &[DraftColumn], notation: &Notation) -> Read
     }
 }
 
-/// Returns the decimal sign of a number that has only one meaning.
-fn sign_of(text: &str) -> Option<DecimalSign> {
-    let text = text.trim();
-    let last = text.rfind(['.', ','])?;
-    let whole = &text[..last];
-    let fraction = &text[last + 1..];
-    let (sign, other) = if text[last..].starts_with(',') {
-        (DecimalSign::Comma, DecimalSign::Point)
-    } else {
-        (DecimalSign::Point, DecimalSign::Comma)
-    };
-    match () {
-        () if !fraction.bytes().all(|byte| byte.is_ascii_digit()) => None,
-        // `1,234,567` groups digits by commas.
-        () if whole.contains(&text[last..=last]) => Some(other),
-        () if whole.contains(['.', ',']) || fraction.len() != 3 || whole == "0" => Some(sign),
-        () => None,
-    }
-}
-
 /// Returns the order of day and month in dates.
 pub(super) fn date_order(columns: &[DraftColumn]) -> Reading {
     let mut open = Vec::new();
     let mut days_first = 0;
     let mut months_first = 0;
     let mut is_order_needed = false;
-    let dates = columns
-        .iter()
-        .filter(|column| kind_of(column) == Some(ValueKind::Date));
+    let dates = columns_of(columns, |kind| kind == ValueKind::Date);
     for text in dates.flat_map(DraftColumn::texts) {
         let dmy = days_in(text, Some(DateOrder::Dmy));
         let mdy = days_in(text, Some(DateOrder::Mdy));
@@ -118,69 +98,43 @@ pub(super) fn date_order(columns: &[DraftColumn]) -> Reading {
 
 /// Returns the separator of list items.
 pub(super) fn list_separator(columns: &[DraftColumn]) -> Reading {
-    let is_list = |column: &&DraftColumn| kind_of(column).is_some_and(ValueKind::is_list);
-    let lists = columns.iter().filter(is_list);
-    let cells = lists.flat_map(|column| &column.cells);
-    let texts: Vec<&str> = cells
-        .filter(|cell| cell.items.is_none())
-        .map(|cell| &*cell.text)
-        .collect();
-    let with = |separator: &str| -> Vec<&str> {
-        let texts = texts.iter().copied();
-        texts.filter(|text| text.contains(separator)).collect()
+    let cells = columns_of(columns, ValueKind::is_list).flat_map(|column| &column.cells);
+    let cells = cells.filter(|cell| cell.json.is_none());
+    let texts: Vec<&str> = cells.map(|cell| &*cell.text).collect();
+    let signs = [ITEM_SEPARATOR, "|", ";", "\n", ",", "/"].into_iter();
+    let mut found = signs.filter(|sign| texts.iter().any(|text| text.contains(sign)));
+    let separator = match found.next() {
+        None | Some(ITEM_SEPARATOR) => return Reading::NotNeeded,
+        Some(sign @ ("|" | ";" | "\n")) => return Reading::One(sign),
+        Some(sign) => sign,
     };
-    if !with(ITEM_SEPARATOR).is_empty() {
-        return Reading::NotNeeded;
+    let items = texts.iter().flat_map(|text| text.split(separator));
+    let items: Vec<&str> = items.map(str::trim).collect();
+    // An item that comes again is no part of a name.
+    let is_item =
+        |part: &str| is_area(part) || items.iter().filter(|item| **item == part).count() > 1;
+    let mut found = texts.clone();
+    found.retain(|text| text.contains(separator));
+    let sure = found
+        .iter()
+        .filter(|text| text.split(separator).all(|part| is_item(part.trim())));
+    match sure.count() * 2 > found.len() {
+        true => Reading::One(separator),
+        false => Reading::Open(found.len(), found[0].to_owned()),
     }
-    if let Some(found) = ["|", ";", "\n"]
-        .into_iter()
-        .find(|sign| !with(sign).is_empty())
-    {
-        return Reading::One(found);
-    }
-    for separator in [",", "/"] {
-        let found = with(separator);
-        if found.is_empty() {
-            continue;
-        }
-        let items: Vec<&str> = texts
-            .iter()
-            .flat_map(|text| text.split(separator))
-            .map(str::trim)
-            .collect();
-        // An item that comes again is no part of a name.
-        let is_item =
-            |part: &str| is_area(part) || items.iter().filter(|item| **item == part).count() > 1;
-        let are_items = |text: &&&str| text.split(separator).all(|part| is_item(part.trim()));
-        let sure = found.iter().filter(are_items).count();
-        return match sure * 2 > found.len() {
-            true => Reading::One(separator),
-            false => Reading::Open(found.len(), found[0].to_owned()),
-        };
-    }
-    Reading::NotNeeded
 }
-
-/// Texts that usually mark an empty cell, whatever the field.
-const EMPTY: [&str; 12] = [
-    "N/A", "n/a", "NA", "#N/A", "-", "–", "—", "*", "**", "NULL", "null", "None",
-];
 
 /// Returns the texts that mark empty cells in all columns, without those that may be values of a column.
 pub(super) fn empty_texts(columns: &[DraftColumn]) -> Vec<&'static str> {
-    let used: Vec<&DraftColumn> = columns
-        .iter()
-        .filter(|column| !column.fields.is_empty())
-        .collect();
-    let has = |column: &DraftColumn, text: &str| column.texts().any(|sample| sample == text);
-    let may_be_value = |column: &DraftColumn, text: &str| {
-        has(column, text) && column.fields.iter().any(|field| may_be_name(field, text))
+    /// Texts that usually mark an empty cell, whatever the field.
+    const EMPTY: &str = "N/A n/a NA #N/A - – — * ** NULL null None";
+    let is_used = |text: &&str| {
+        let has = |column: &&DraftColumn| column.texts().any(|sample| sample == *text);
+        let with_text: Vec<_> = columns_of(columns, |_| true).filter(has).collect();
+        let mut fields = with_text.iter().flat_map(|column| &column.fields);
+        !with_text.is_empty() && !fields.any(|field| may_be_name(field, text))
     };
-    EMPTY
-        .into_iter()
-        .filter(|text| used.iter().any(|column| has(column, text)))
-        .filter(|text| !used.iter().any(|column| may_be_value(column, text)))
-        .collect()
+    EMPTY.split(' ').filter(is_used).collect()
 }
 
 /// Returns the texts that mark empty cells of a field, with the numbers of their cells: signs of absence, and words
@@ -191,31 +145,21 @@ pub(super) fn empty_in_field<'c>(
     notation: &Notation,
 ) -> BTreeMap<&'c str, usize> {
     let mut found = column.counted();
-    let Some(field) = column.fields.first().copied() else {
-        return BTreeMap::new();
-    };
-    let is_text = kind_of(column) == Some(ValueKind::Text) && !ISSN_COLUMNS.contains(&field);
+    let field = column.fields.first().copied().unwrap_or("name");
+    let is_text = column
+        .field()
+        .is_some_and(|field| field.kind == ValueKind::Text);
     found.retain(|text, count| {
-        let may_be_data = text.bytes().any(|byte| byte.is_ascii_digit());
+        let comes_again = *count > 1 && !has_digit(text);
         let is_bound = text.starts_with(['<', '>', '~', '≤', '≥']);
-        let is_refused = || {
-            let cells = column.cells.iter();
-            !cells
-                .filter(|cell| cell.text.trim() == *text)
-                .all(|cell| are_taken(&column.fields, cell, notation))
-        };
+        let may_be_gap = is_bound || comes_again || is_word_for_none(text) && !has_digit(text);
+        let mut cells = column.cells.iter().filter(|cell| cell.text.trim() == *text);
         match () {
-            () if empty.contains(text) => false,
-            () if field == "name" => false,
+            () if empty.contains(text) || field == "name" => false,
             () if is_absence(field, text) => true,
-            () if is_text => false,
-            () if ISSN_COLUMNS.contains(&field) => {
-                is_zero(text) || *count > 1 && !has_issn(text) && !may_be_data
-            }
-            () => {
-                let may_be_gap = *count > 1 || is_word_for_none(text);
-                (is_bound || !may_be_data && may_be_gap) && is_refused()
-            }
+            () if is_issn(field) => is_zero(text) || comes_again && !has_issn(text),
+            () if is_text || !may_be_gap => false,
+            () => cells.any(|cell| !are_taken(&column.fields, cell, notation)),
         }
     });
     found
@@ -232,7 +176,8 @@ mod tests {
             .map(|text| TableCell::text(text.to_owned()));
         DraftColumn {
             fields: vec![field],
-            ..DraftColumn::new(String::new(), String::new(), cells)
+            cells: cells.collect(),
+            ..DraftColumn::default()
         }
     }
 

@@ -14,14 +14,13 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 use crate::disk::Bounded;
-use crate::import::read::column_name::{column_letters, index_of_letters};
+use crate::import::read::column_name::column_letters;
 use crate::import::read::source::too_large;
 
 /// The maximum size of all parts together, inflated.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// The maximum number of shared strings, which stay in memory. calamine reserves it for the number that a workbook
-/// announces.
+/// The maximum number of shared strings that a workbook may announce. calamine reserves memory for them.
 const MAX_STRINGS: u64 = 4_000_000;
 
 /// The number of rows of an Excel sheet.
@@ -39,27 +38,22 @@ pub(super) enum Parts {
 /// Inflates all parts, at most `max_bytes`. Returns the format, with the hidden rows.
 pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<Parts> {
     let mut zip = ZipArchive::new(BufReader::new(file)).map_err(zip_error)?;
-    let has = |zip: &ZipArchive<_>, name| zip.index_for_name(name).is_some();
-    if has(&zip, "xl/workbook.bin") {
+    if zip.index_for_name("xl/workbook.bin").is_some() {
         return Err(unusable(
             "it is a binary workbook (.xlsb), which is not read; save it as .xlsx, or as CSV in UTF-8",
         ));
     }
-    let is_ods = is_open_document(&mut zip)?;
+    // Documents of other kinds have a type, too.
+    let is_ods = zip.index_for_name("mimetype").is_some();
     let max_bytes = max_bytes.min(MAX_BYTES);
     let mut left = max_bytes;
     let mut rows_of_parts = HashMap::new();
     for at in 0..zip.len() {
         let part = zip.by_index(at).map_err(zip_error)?;
-        let name = part.name().map_err(zip_error)?.into_owned();
-        let key = name.replace('\\', "/").to_ascii_lowercase();
+        let name = part.name().map_err(zip_error)?.to_ascii_lowercase();
         let mut from = Bounded::new(part, left, || too_large(max_bytes));
-        let is_checked = !is_ods
-            && key.ends_with(".xml")
-            && ["sheet", "sharedstrings", "styles", "workbook"]
-                .iter()
-                .any(|kind| key.contains(kind));
-        let rows = if is_checked {
+        let is_checked = name.contains("sheet") || name.contains("sharedstrings");
+        let rows = if is_checked && name.ends_with(".xml") {
             check_part(&name, &mut from)
         } else {
             Ok(HashSet::new())
@@ -68,9 +62,9 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<Parts> {
         match io::copy(&mut from, &mut io::sink()) {
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => return Err(error),
             Err(error) if rows.is_ok() => return Err(damaged_part(&name, error)),
-            _ => drop(rows_of_parts.insert(key, rows?)),
+            _ => left -= from.received,
         }
-        left -= from.received;
+        rows_of_parts.insert(name, rows?);
     }
     if is_ods {
         return Ok(Parts::Ods);
@@ -80,76 +74,41 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<Parts> {
     Ok(Parts::Xlsx(hidden.collect()))
 }
 
-/// Returns true for an OpenDocument spreadsheet. Other documents with a type are refused.
-fn is_open_document(zip: &mut ZipArchive<impl Read + Seek>) -> io::Result<bool> {
-    let mut name = String::new();
-    let Ok(part) = zip.by_name("mimetype") else {
-        return Ok(false);
-    };
-    let is_read = part.take(100).read_to_string(&mut name).is_ok();
-    if is_read
-        && name
-            .trim()
-            .starts_with("application/vnd.oasis.opendocument.spreadsheet")
-    {
-        return Ok(true);
-    }
-    Err(unusable(NO_WORKBOOK))
-}
-
-/// Checks what calamine would read as something else: the positions, values and formats of cells, the calendar, and the
-/// number of texts.
-/// Returns the hidden rows.
+/// Checks what calamine cannot read, or would read as something else: positions and values of cells, and the number of
+/// texts. Returns the hidden rows.
 fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
     let mut hidden = HashSet::new();
     let mut next_row = 0;
-    let mut strings = 0_u64;
-    let mut cell = BytesStart::new("c");
+    let mut kind = None;
     each_tag(part, from, |tag, content| {
+        let position = attribute(tag, "r").or_else(|| attribute(tag, "ref"));
+        let mut corners = position.iter().flat_map(|position| position.split(':'));
+        if !corners.all(|corner| row_of(corner).is_some()) {
+            let position = position.unwrap_or_default();
+            let why = format_args!("no sheet has the cells `{position:.50}`");
+            return Err(damaged_part(part, why));
+        }
         match tag.local_name().as_ref() {
-            "sst" | "si" => {
-                strings += 1;
-                let announced = attribute(tag, "uniqueCount").and_then(|count| count.parse().ok());
-                if strings.max(announced.unwrap_or(0)) > MAX_STRINGS {
+            "sst" => {
+                let texts = attribute(tag, "uniqueCount").and_then(|count| count.parse().ok());
+                if texts.is_some_and(|texts: u64| texts > MAX_STRINGS) {
                     return Err(unusable(format!(
                         "its cells hold more than {MAX_STRINGS} texts; split it, or save it as CSV in UTF-8"
                     )));
                 }
             }
             "row" => {
-                let row = first_row(part, tag, "r")?.map_or(next_row, |row| row - 1);
+                let row = position.and_then(|row| row_of(&row));
+                let row = row.map_or(next_row, |row| row - 1);
                 next_row = row + 1;
                 if matches!(attribute(tag, "hidden").as_deref(), Some("1" | "true")) {
                     hidden.insert(row);
                 }
             }
-            "c" => {
-                cell = tag.to_owned();
-                if let Some(row) = first_row(part, tag, "r")?.filter(|row| *row != next_row) {
-                    let why = format_args!("its row {next_row} has a cell of row {row}");
-                    return Err(damaged_part(part, why));
-                }
-                if !has_valid(tag, "s", is_number) {
-                    return Err(damaged_cell(part, &cell, next_row));
-                }
-            }
-            "v" if !is_value(content, attribute(&cell, "t").as_deref()) => {
-                return Err(damaged_cell(part, &cell, next_row));
-            }
-            name @ ("numFmt" | "xf") if !has_valid(tag, "numFmtId", is_number) => {
-                return Err(damaged_part(
-                    part,
-                    format_args!("its `{name}` cannot be read"),
-                ));
-            }
-            name @ "workbookPr" if !has_valid(tag, "date1904", is_flag) => {
-                return Err(damaged_part(
-                    part,
-                    format_args!("its `{name}` cannot be read"),
-                ));
-            }
-            "f" | "mergeCell" | "hyperlink" | "dimension" => {
-                first_row(part, tag, "ref")?;
+            "c" => kind = attribute(tag, "t"),
+            "v" if !is_value(content, kind.as_deref()) => {
+                let why = format_args!("its row {next_row} has a value that cannot be read");
+                return Err(damaged_part(part, why));
             }
             _ => {}
         }
@@ -158,71 +117,20 @@ fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
     Ok(hidden)
 }
 
-fn damaged_cell(part: &str, cell: &BytesStart<'_>, row: u32) -> io::Error {
-    let cell = match attribute(cell, "r") {
-        Some(position) => format!("the cell {position}"),
-        None => format!("a cell of row {row}"),
-    };
-    damaged_part(
-        part,
-        format_args!("{cell} has a value or format that cannot be read"),
-    )
-}
-
-/// Returns true if a tag lacks an attribute, or has a valid one.
-fn has_valid(tag: &BytesStart<'_>, name: &str, is_valid: fn(&str) -> bool) -> bool {
-    attribute(tag, name).is_none_or(|text| is_valid(&text))
-}
-
-/// Returns true for a number as workbooks write it.
-fn is_number(text: &str) -> bool {
-    let number: Option<u32> = text.parse().ok();
-    number.is_some_and(|number| number.to_string() == text)
-}
-
-fn is_flag(text: &str) -> bool {
-    ["", "0", "1", "false", "off", "true"].contains(&text)
-}
-
-/// Returns the first row of the range in an attribute, from 1. Fails if no sheet has the range.
-fn first_row(part: &str, tag: &BytesStart<'_>, name: &str) -> io::Result<Option<u32>> {
-    let Some(range) = attribute(tag, name) else {
-        return Ok(None);
-    };
-    let corners: Option<Vec<(u32, usize)>> = range.split(':').map(row_and_column).collect();
-    match corners.as_deref() {
-        Some([(row, _)]) => Ok(Some(*row)),
-        Some([first, last]) if first.0 <= last.0 && first.1 <= last.1 => Ok(Some(first.0)),
-        _ => Err(damaged_part(
-            part,
-            format_args!("no sheet has the cells `{range:.50}`"),
-        )),
-    }
-}
-
-/// Returns the row of a cell, from 1, and the index of its column. Rows have no column.
-fn row_and_column(cell: &str) -> Option<(u32, usize)> {
+/// Returns the row of a cell, or a row itself, from 1. Returns `None` if no sheet has it.
+fn row_of(cell: &str) -> Option<u32> {
     let digits = cell.trim_start_matches(|letter: char| letter.is_ascii_alphabetic());
-    let letters = &cell[..cell.len() - digits.len()];
-    let row = digits
-        .parse()
-        .ok()
-        .filter(|row| (1..=MAX_ROWS).contains(row))?;
-    let column = if letters.is_empty() {
-        0
-    } else {
-        index_of_letters(letters)?
-    };
-    Some((row, column))
+    let row = digits.parse().ok()?;
+    let has_column = cell.len() - digits.len() <= 3;
+    (has_column && (1..=MAX_ROWS).contains(&row)).then_some(row)
 }
 
 /// Returns true if calamine reads the value of a cell as a whole. `kind` is the type of the cell.
 fn is_value(content: &str, kind: Option<&str>) -> bool {
     match kind {
-        _ if content.is_empty() => true,
-        Some("s") => is_number(content),
-        Some("inlineStr") => false,
+        Some("s") => content.bytes().all(|digit| digit.is_ascii_digit()),
         Some("str" | "d") => !content.contains('<'),
+        Some("inlineStr") => content.is_empty(),
         _ => !content.contains(['<', '&']),
     }
 }
@@ -281,7 +189,10 @@ fn each_tag(
 fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
     let mut attributes = tag.attributes();
     let mut attributes = attributes.with_checks(false).flatten();
-    let attribute = attributes.find(|attribute| attribute.key.local_name().as_ref() == name)?;
+    let attribute = attributes.find(|attribute| {
+        let key = attribute.key;
+        key.local_name().as_ref() == name && key.as_namespace_binding().is_none()
+    })?;
     attribute
         .normalized_value(XmlVersion::Implicit1_0)
         .ok()
@@ -324,11 +235,8 @@ pub(super) fn damaged(why: impl Display) -> io::Error {
     unusable(format!("{why}; save it again as .xlsx or as CSV in UTF-8"))
 }
 
-pub(super) fn unreadable(error: XlsxError) -> io::Error {
-    match error {
-        XlsxError::FileNotFound(part) if part == "_rels/.rels" => unusable(NO_WORKBOOK),
-        error => damaged(format_args!("its content cannot be read: {error}")),
-    }
+pub(super) fn unreadable(error: impl Display) -> io::Error {
+    damaged(format_args!("its content cannot be read: {error}"))
 }
 
 /// Creates the error of a sheet, after its last cell that could be read.

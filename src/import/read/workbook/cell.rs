@@ -1,8 +1,6 @@
 //! Conversion of a workbook cell to the text that a CSV file would contain.
 
-use std::borrow::Cow;
-
-use calamine::{DataRef, ExcelDateTime, ExcelDateTimeType, Style};
+use calamine::{Data, ExcelDateTime, ExcelDateTimeType, Style};
 use jiff::civil::Date;
 
 use super::format::{
@@ -40,44 +38,33 @@ impl CellStyles {
     }
 
     /// Returns styles with these format codes.
-    pub fn of_codes(codes: &[&str]) -> CellStyles {
+    pub fn of_codes(codes: &[&str], is_1904: bool) -> CellStyles {
         let formats = codes.iter().map(|code| CellFormat::new(code)).collect();
-        CellStyles {
-            formats,
-            is_1904: false,
-        }
+        CellStyles { formats, is_1904 }
     }
 
     /// Returns the text that a CSV file would contain for the cell with this name.
-    pub fn cell<'a>(
-        &self,
-        value: &DataRef<'a>,
-        style: usize,
-        name: impl Fn() -> String,
-    ) -> TableCell<'a> {
-        if *value == DataRef::Empty {
+    pub fn cell(&self, value: Data, style: usize, name: impl Fn() -> String) -> TableCell<'static> {
+        if value == Data::Empty {
             return TableCell::default();
         }
         let Some(format) = self.formats.get(style) else {
-            return bad(
-                "",
-                message!(
-                    "the cell {} has a format that the workbook lacks; format it again",
-                    name()
-                ),
+            let message = message!(
+                "the cell {} has a format that the workbook lacks; format it again",
+                name()
             );
+            return bad("", message);
         };
         match value {
-            DataRef::Empty => TableCell::default(),
-            DataRef::String(text) => text_cell(text.clone().into(), format, name),
-            DataRef::SharedString(text) => text_cell((*text).into(), format, name),
-            DataRef::Bool(is_true) => TableCell::text(if *is_true { "TRUE" } else { "FALSE" }),
-            DataRef::Int(number) => self.number_cell(*number as f64, format, name),
-            DataRef::Float(number) => self.number_cell(*number, format, name),
-            DataRef::DateTime(time) => self.number_cell(time.as_f64(), format, name),
-            DataRef::DateTimeIso(text) | DataRef::DurationIso(text) => {
+            Data::Empty => TableCell::default(),
+            Data::String(text) if text.is_empty() || format.shows_text => TableCell::text(text),
+            Data::String(text) => refused(text, OTHER_TEXT, format, name),
+            Data::Bool(is_true) => TableCell::text(if is_true { "TRUE" } else { "FALSE" }),
+            Data::Int(number) => self.number_cell(number as f64, format, name),
+            Data::Float(number) => self.number_cell(number, format, name),
+            Data::DateTime(time) => self.number_cell(time.as_f64(), format, name),
+            Data::DateTimeIso(text) | Data::DurationIso(text) => {
                 let day = text.get(..10).and_then(|day| day.parse().ok());
-                let text = text.clone();
                 match (day, format.meaning(MIN_INEXACT)) {
                     (None, _) => bad(text, NO_DATE),
                     (Some(day), Meaning::Date(parts)) => date_cell(day, text, *parts, format, name),
@@ -87,7 +74,7 @@ impl CellStyles {
                     },
                 }
             }
-            DataRef::Error(error) => {
+            Data::Error(error) => {
                 let message = message!(
                     "the cell {} contains a spreadsheet error; correct or clear it",
                     name()
@@ -143,8 +130,7 @@ impl CellStyles {
             ),
             None => TableCell::text(text),
         };
-        let is_shown_exactly = digits.is_some_and(|digits| digits.show_exactly(&cell.text));
-        let format = (!is_shown_exactly).then(|| format.code.clone());
+        let format = (!format.is_plain()).then(|| format.code.clone());
         TableCell {
             is_number: true,
             unit,
@@ -174,20 +160,20 @@ fn date_cell(
     }
 }
 
-fn bad<'a>(shown: impl Into<Cow<'a, str>>, message: impl Into<Message>) -> TableCell<'a> {
+fn bad(shown: impl Into<String>, message: impl Into<Message>) -> TableCell<'static> {
     TableCell {
         fault: Some(message.into()),
-        ..TableCell::text(shown)
+        ..TableCell::text(shown.into())
     }
 }
 
 /// Returns a cell that shows something else than its value.
-fn refused<'a>(
-    text: impl Into<Cow<'a, str>>,
+fn refused(
+    text: String,
     refusal: Refusal,
     format: &CellFormat,
     name: impl Fn() -> String,
-) -> TableCell<'a> {
+) -> TableCell<'static> {
     let Refusal { shows, remedy } = refusal;
     bad(
         text,
@@ -197,18 +183,6 @@ fn refused<'a>(
             format.code
         ),
     )
-}
-
-fn text_cell<'a>(
-    text: Cow<'a, str>,
-    format: &CellFormat,
-    name: impl Fn() -> String,
-) -> TableCell<'a> {
-    if text.is_empty() || format.shows_text {
-        TableCell::text(text)
-    } else {
-        refused(text, OTHER_TEXT, format, name)
-    }
 }
 
 /// Returns the date of a day number, and its time of day unless that is midnight. The error is the displayed text and
@@ -256,8 +230,9 @@ mod tests {
             formats: formats.into(),
             is_1904: false,
         };
-        let (number, text) = (DataRef::Float, DataRef::SharedString);
-        let date = |text: &str| DataRef::DateTimeIso(text.to_owned());
+        let number = Data::Float;
+        let text = |text: &str| Data::String(text.to_owned());
+        let date = |text: &str| Data::DateTimeIso(text.to_owned());
         let cases = cases![
             number(5.0), 0, Ok("5");
             number(5.25), 0, Ok("5.25");
@@ -282,7 +257,7 @@ mod tests {
             number(60.0), 1, Err("not a day of the calendar");
             number(46_082.0), 3, Err("the cell B7 shows only a part of the date, in the format `mmm\\ yy`; write");
             number(1.0), 5, Err("the cell B7 shows no number");
-            DataRef::Empty, 9, Ok("");
+            Data::Empty, 9, Ok("");
             date("2026-03-15T00:00:00"), 1, Ok("2026-03-15T00:00:00");
             date("2026-03-15"), 3, Err("only a part of the date");
             date("PT1H"), 1, Err("not a date");
@@ -290,20 +265,20 @@ mod tests {
             text("a"), 4, Ok("a");
             text("a"), 5, Err("the cell B7 shows another text");
             text(""), 5, Ok("");
-            DataRef::String("a".to_owned()), 0, Ok("a");
-            DataRef::Bool(true), 0, Ok("TRUE");
-            DataRef::Error(CellErrorType::Ref), 0, Err("the cell B7 contains a spreadsheet error; correct or clear it");
+            Data::Bool(true), 0, Ok("TRUE");
+            Data::Error(CellErrorType::Ref), 0, Err("the cell B7 contains a spreadsheet error; correct or clear it");
         ];
         for (value, style, expected) in cases {
-            let cell = styles.cell(&value, style, || "B7".to_owned());
+            let shown = format!("{value:?}");
+            let cell = styles.cell(value, style, || "B7".to_owned());
             match expected {
-                Ok(text) => assert_eq!((&*cell.text, &cell.fault), (text, &None), "{value:?}"),
+                Ok(text) => assert_eq!((&*cell.text, &cell.fault), (text, &None), "{shown}"),
                 Err(message) => {
                     assert!(
                         cell.fault
                             .as_ref()
                             .is_some_and(|fault| fault.contains(message)),
-                        "{value:?}: {cell:?}"
+                        "{shown}: {cell:?}"
                     )
                 }
             }

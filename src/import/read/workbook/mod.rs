@@ -1,42 +1,47 @@
-//! Workbooks: of Excel (.xlsx), and older ones (.xls, .ods) in `old`. Each sheet is a table, and its cells are converted to the text that a CSV file would
-//! contain.
+//! Workbooks of Excel (.xlsx), and older ones (.xls, .ods). Each sheet is a table, and its cells are converted to the text
+//! that a CSV file would contain.
 //!
-//! The calamine crate reads them. Its cells are streamed; the shared strings and the styles stay in memory. `archive`
-//! checks the file first. `annotations` holds merged cells, hyperlinks and formulas. `cell` converts a cell to text,
+//! The calamine crate reads them (`cells`). The cells of an .xlsx are streamed; the shared strings and the styles stay in
+//! memory. `archive` checks the file first. `annotations` holds merged cells, hyperlinks and formulas. `cell` converts a cell to text,
 //! and `format` decides whether its number format shows the stored value.
 
 mod annotations;
 mod archive;
 mod cell;
+mod cells;
 mod format;
-mod old;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, BufReader, Seek};
+use std::io::{self, BufReader, Read, Seek};
 use std::ops::ControlFlow;
 
-use calamine::{Reader, Sheet, SheetType, SheetVisible, Xlsx, XlsxCellReader};
+use calamine::{
+    Ods, OdsError, Reader, Sheet, SheetType, SheetVisible, Sheets, Xls, Xlsx, XlsxError,
+};
 
 use crate::import::read::options::Bounds;
 use crate::import::read::row_sink::{RowSink, TableRow};
-use crate::import::read::source::{RowKind, kind_from_name};
+use crate::import::read::source::{OLE_MAGIC, RowKind, kind_from_name};
 use crate::import::read::table_cell::{Container, TableCell};
 use annotations::Annotations;
-use archive::{HiddenRows, Parts, cell_name, damaged, sheet_error, unreadable, unusable};
+use archive::{
+    HiddenRows, NO_WORKBOOK, Parts, cell_name, damaged, sheet_error, unreadable, unusable,
+};
 use cell::CellStyles;
-use old::{OldBook, OldSheet};
+use cells::{OLD_FORMATS, Position, SheetCells};
 
-/// A workbook, by its format.
-pub(in crate::import) enum Workbook {
-    Xlsx(Box<Xlsx<BufReader<File>>>, HiddenRows),
-    Old(OldBook),
+/// A workbook.
+pub(in crate::import) struct Workbook {
+    book: Sheets<BufReader<File>>,
+    hidden_rows: HiddenRows,
 }
 
 /// The sheets to import, and the quoted names of the others.
+#[derive(Default)]
 pub(in crate::import) struct ChosenSheets {
     pub sheets: Vec<(RowKind, String)>,
     pub skipped: Vec<String>,
@@ -45,28 +50,44 @@ pub(in crate::import) struct ChosenSheets {
 impl Workbook {
     /// Opens a workbook, within the limits.
     pub fn open(mut file: File, bounds: &Bounds) -> io::Result<Workbook> {
-        if old::is_xls(&mut file)? {
-            return Ok(Workbook::Old(OldBook::open_xls(file)?));
-        }
-        let parts = archive::check(&file, bounds.file_bytes)?;
+        let mut magic = [0; OLE_MAGIC.len()];
+        let magic_len = file.read(&mut magic)?;
         file.rewind()?;
-        let Parts::Xlsx(hidden_rows) = parts else {
-            return Ok(Workbook::Old(OldBook::open_ods(file)?));
+        let mut hidden_rows = HiddenRows::new();
+        let book = if magic[..magic_len] == *OLE_MAGIC {
+            Sheets::Xls(Xls::new(BufReader::new(file)).map_err(|error| {
+                unusable(format!(
+                    "it is an .xls file that cannot be read ({error}), or a workbook with a password; save it as .xlsx \
+                     without a password, or as CSV in UTF-8"
+                ))
+            })?)
+        } else {
+            let parts = archive::check(&file, bounds.file_bytes)?;
+            file.rewind()?;
+            let file = BufReader::new(file);
+            match parts {
+                Parts::Ods => Sheets::Ods(Ods::new(file).map_err(|error| match error {
+                    // The type of a text is shorter.
+                    OdsError::InvalidMime(_) | OdsError::Io(_) => unusable(NO_WORKBOOK),
+                    error => unreadable(error),
+                })?),
+                Parts::Xlsx(hidden) => {
+                    hidden_rows = hidden;
+                    Sheets::Xlsx(Xlsx::new(file).map_err(|error| match error {
+                        XlsxError::FileNotFound(part) if part == "_rels/.rels" => {
+                            unusable(NO_WORKBOOK)
+                        }
+                        error => unreadable(error),
+                    })?)
+                }
+            }
         };
-        let book = Xlsx::new(BufReader::new(file)).map_err(unreadable)?;
         if book.sheets_metadata().is_empty() {
             return Err(damaged(
                 "it is not a workbook: the list of its sheets is missing",
             ));
         }
-        Ok(Workbook::Xlsx(Box::new(book), hidden_rows))
-    }
-
-    fn sheets(&self) -> &[Sheet] {
-        match self {
-            Workbook::Xlsx(book, _) => book.sheets_metadata(),
-            Workbook::Old(book) => book.sheets(),
-        }
+        Ok(Workbook { book, hidden_rows })
     }
 
     /// Chooses the sheets to import: those that the options name, else those named like a kind of rows. If there is
@@ -77,10 +98,7 @@ impl Workbook {
         default_kind: Option<RowKind>,
         sheets: &[String],
     ) -> io::Result<ChosenSheets> {
-        let mut chosen = ChosenSheets {
-            sheets: Vec::new(),
-            skipped: Vec::new(),
-        };
+        let mut chosen = ChosenSheets::default();
         for wanted in sheets {
             chosen.sheets.push(self.find_sheet(default_kind, wanted)?);
         }
@@ -88,29 +106,30 @@ impl Workbook {
             return Ok(chosen);
         }
         let mut others = Vec::new();
-        for sheet in self.sheets() {
-            let name = sheet.name.clone();
-            let is_table = sheet.typ == SheetType::WorkSheet;
-            let is_visible = is_table && sheet.visible == SheetVisible::Visible;
-            match kind_from_name(&name) {
-                Some(kind) if is_visible => chosen.sheets.push((kind, name)),
-                Some(_) if is_table => {
-                    chosen.skipped.push(format!(
-                        "`{}` (hidden; unhide it to import it)",
-                        name.trim()
-                    ));
-                }
-                _ => others.push((name, is_visible)),
+        for sheet in self.book.sheets_metadata() {
+            match kind_from_name(&sheet.name) {
+                Some(kind) if is_visible(sheet) => chosen.sheets.push((kind, sheet.name.clone())),
+                _ => others.push(sheet),
             }
         }
-        let visible: Vec<usize> = (0..others.len()).filter(|at| others[*at].1).collect();
+        let mut visible = others.iter().filter(|sheet| is_visible(sheet));
         // `default_kind` applies only if no sheet has a known name.
-        if let ([only], Some(kind), true) = (&*visible, default_kind, chosen.sheets.is_empty()) {
-            chosen.sheets.push((kind, others.remove(*only).0));
+        if let (Some(only), None) = (visible.next(), visible.next())
+            && let Some(kind) = default_kind
+            && chosen.sheets.is_empty()
+        {
+            let name = only.name.clone();
+            others.retain(|other| other.name != name);
+            chosen.sheets.push((kind, name));
         }
-        chosen
-            .skipped
-            .extend(others.iter().map(|(name, _)| format!("`{}`", name.trim())));
+        let skipped = others.iter().map(|sheet| {
+            let name = sheet.name.trim();
+            match kind_from_name(name) {
+                Some(_) if is_table(sheet) => format!("`{name}` (hidden; unhide it to import it)"),
+                _ => format!("`{name}`"),
+            }
+        });
+        chosen.skipped = skipped.collect();
         if chosen.sheets.is_empty() {
             let remedy = match default_kind {
                 Some(_) => "choose one, such as `--sheet List`",
@@ -133,97 +152,92 @@ impl Workbook {
         default_kind: Option<RowKind>,
         wanted: &str,
     ) -> io::Result<(RowKind, String)> {
-        let tables = self
-            .sheets()
-            .iter()
-            .filter(|sheet| sheet.typ == SheetType::WorkSheet);
+        let sheets = self.book.sheets_metadata().iter();
+        let tables = sheets.filter(|sheet| is_table(sheet));
         let names: Vec<&str> = tables.map(|sheet| sheet.name.as_str()).collect();
         let found = names.iter().find(|name| name.trim() == wanted.trim());
-        let kind = found.and_then(|name| default_kind.or_else(|| kind_from_name(name)));
-        match (found, kind) {
-            (Some(name), Some(kind)) => Ok((kind, (*name).to_owned())),
-            (Some(_), None) => Err(unusable(format!(
-                "the sheet `{wanted}` needs a dataset; add, for example, `--dataset conferences`"
-            ))),
-            (None, _) => Err(unusable(format!(
+        let name = found.ok_or_else(|| {
+            unusable(format!(
                 "it has no sheet `{wanted}`; its sheets are `{}`",
                 names.join("`, `")
-            ))),
-        }
+            ))
+        })?;
+        let kind = default_kind.or_else(|| kind_from_name(name));
+        let kind = kind.ok_or_else(|| {
+            unusable(format!(
+                "the sheet `{wanted}` needs a dataset; add, for example, `--dataset conferences`"
+            ))
+        })?;
+        Ok((kind, (*name).to_owned()))
     }
 
     /// Returns the names of the visible sheets with cells.
     pub fn visible_sheets(&self) -> Vec<String> {
-        let is_shown = |sheet: &&Sheet| {
-            sheet.typ == SheetType::WorkSheet && sheet.visible == SheetVisible::Visible
-        };
-        let shown = self.sheets().iter().filter(is_shown);
+        let sheets = self.book.sheets_metadata().iter();
+        let shown = sheets.filter(|sheet| is_visible(sheet));
         shown.map(|sheet| sheet.name.clone()).collect()
     }
 
     /// Opens a sheet.
-    pub fn sheet(&mut self, name: &str) -> io::Result<OpenSheet<'_>> {
-        let (book, hidden_rows) = match self {
-            Workbook::Old(book) => return Ok(OpenSheet::Old(book.sheet(name)?)),
-            Workbook::Xlsx(book, hidden_rows) => (book, hidden_rows),
+    pub fn sheet(&mut self, name: &str) -> io::Result<SheetRows<'_>> {
+        let mut annotations = Annotations::default();
+        let (cells, styles) = match &mut self.book {
+            Sheets::Xlsx(book) => {
+                annotations = Annotations::read(book, name)?;
+                let is_1904 = book.has_1904_epoch();
+                let cells = book.worksheet_cells_reader(name).map_err(unreadable)?;
+                let styles = CellStyles::new(cells.styles(), is_1904);
+                (SheetCells::Xlsx(Box::new(cells)), styles)
+            }
+            book => {
+                let range = book.worksheet_range(name).map_err(unreadable)?;
+                let is_1904 = matches!(book, Sheets::Xls(book) if book.has_1904_epoch());
+                let styles = CellStyles::of_codes(&OLD_FORMATS, is_1904);
+                (SheetCells::old(&range), styles)
+            }
         };
-        let annotations = Annotations::read(book, name)?;
-        let is_1904 = book.has_1904_epoch();
-        let cells = book.worksheet_cells_reader(name).map_err(unreadable)?;
-        let styles = CellStyles::new(cells.styles(), is_1904);
-        let hidden_rows = hidden_rows.remove(name).unwrap_or_default();
-        Ok(OpenSheet::Xlsx(Box::new(SheetRows {
+        Ok(SheetRows {
             name: name.to_owned(),
             cells,
             styles,
             annotations,
-            hidden_rows,
+            hidden_rows: self.hidden_rows.remove(name).unwrap_or_default(),
             last: None,
-        })))
+        })
     }
 }
 
-/// A sheet that is read.
-pub(in crate::import) enum OpenSheet<'a> {
-    Xlsx(Box<SheetRows<'a>>),
-    Old(OldSheet),
+/// Returns true for a sheet with cells.
+fn is_table(sheet: &Sheet) -> bool {
+    sheet.typ == SheetType::WorkSheet
 }
 
-impl OpenSheet<'_> {
-    /// Returns what contains the cells.
-    pub fn container(&self) -> Container {
-        match self {
-            OpenSheet::Xlsx(_) => Container::Sheet,
-            OpenSheet::Old(_) => Container::OldSheet,
-        }
-    }
-
-    /// Reads the rows.
-    pub fn read(self, bounds: &Bounds, table: &mut impl RowSink) -> io::Result<()> {
-        match self {
-            OpenSheet::Xlsx(sheet) => sheet.read(bounds, table),
-            OpenSheet::Old(sheet) => {
-                sheet.read(bounds, table);
-                Ok(())
-            }
-        }
-    }
+fn is_visible(sheet: &Sheet) -> bool {
+    is_table(sheet) && sheet.visible == SheetVisible::Visible
 }
 
 /// A sheet whose rows are read.
 pub(in crate::import) struct SheetRows<'a> {
     name: String,
-    cells: XlsxCellReader<'a, BufReader<File>>,
+    cells: SheetCells<'a>,
     styles: CellStyles,
     annotations: Annotations,
     hidden_rows: HashSet<u32>,
     /// The position of the last cell so far.
-    last: Option<(u32, u32)>,
+    last: Option<Position>,
 }
 
-impl<'a> SheetRows<'a> {
+impl SheetRows<'_> {
+    /// Returns what contains the cells.
+    pub fn container(&self) -> Container {
+        match self.cells {
+            SheetCells::Xlsx(_) => Container::Sheet,
+            SheetCells::Old(_) => Container::OldSheet,
+        }
+    }
+
     /// Reads the rows.
-    fn read(mut self, bounds: &Bounds, table: &mut impl RowSink) -> io::Result<()> {
+    pub fn read(mut self, bounds: &Bounds, table: &mut impl RowSink) -> io::Result<()> {
         let mut row = SheetRow::default();
         while let Some((position, cell)) = self.next_cell()? {
             if position.0 != row.at {
@@ -243,7 +257,9 @@ impl<'a> SheetRows<'a> {
             row.bytes += cell.text.len();
             // A row that is too long is rejected, so do not store it.
             if row.bytes <= bounds.line_bytes {
-                row.put(at, cell)?;
+                let width = row.cells.len().max(at + 1);
+                row.cells.resize_with(width, TableCell::default);
+                row.cells[at] = cell;
             }
         }
         let _ = self.end_row(&row, bounds, table);
@@ -251,23 +267,17 @@ impl<'a> SheetRows<'a> {
     }
 
     /// Returns the next cell that is not empty, and its position.
-    fn next_cell(&mut self) -> io::Result<Option<((u32, u32), TableCell<'a>)>> {
+    fn next_cell(&mut self) -> io::Result<Option<(Position, TableCell<'static>)>> {
         loop {
             let next = self
                 .cells
-                .next_cell_with_style_id()
+                .next()
                 .map_err(|error| sheet_error(&self.name, self.last, error))?;
-            let Some((found, style)) = next else {
+            let Some((position, value, style)) = next else {
                 return Ok(None);
             };
-            let position = found.get_position();
-            if self.last.is_some_and(|last| position.0 < last.0) {
-                return Err(damaged("its rows are not in order"));
-            }
             self.last = Some(position);
-            let mut cell = self
-                .styles
-                .cell(found.get_value(), style, || cell_name(position));
+            let mut cell = self.styles.cell(value, style, || cell_name(position));
             cell.fault = cell
                 .fault
                 .or_else(|| self.annotations.formula_fault(position));
@@ -283,7 +293,7 @@ impl<'a> SheetRows<'a> {
     /// Passes a row to the table.
     fn end_row(
         &mut self,
-        row: &SheetRow<'_>,
+        row: &SheetRow,
         bounds: &Bounds,
         table: &mut impl RowSink,
     ) -> ControlFlow<()> {
@@ -297,7 +307,7 @@ impl<'a> SheetRows<'a> {
         }
         let is_hidden = self.hidden_rows.contains(&row.at);
         table.add_row(TableRow {
-            line,
+            lines: line..line + 1,
             cells: &row.cells,
             merged: self.annotations.merged_in(row.at),
             warning: is_hidden.then_some(HIDDEN),
@@ -307,28 +317,12 @@ impl<'a> SheetRows<'a> {
 
 /// A row of a sheet, so far.
 #[derive(Default)]
-struct SheetRow<'a> {
+struct SheetRow {
     /// Its index, from 0.
     at: u32,
-    cells: Vec<TableCell<'a>>,
+    cells: Vec<TableCell<'static>>,
     /// The length of its texts.
     bytes: usize,
-}
-
-impl<'a> SheetRow<'a> {
-    /// Adds a cell at a column.
-    fn put(&mut self, at: usize, cell: TableCell<'a>) -> io::Result<()> {
-        if self.cells.len() <= at {
-            self.cells.resize_with(at + 1, TableCell::default);
-        }
-        if !self.cells[at].text.is_empty() {
-            let column = u32::try_from(at).unwrap_or(u32::MAX);
-            let name = cell_name((self.at, column));
-            return Err(damaged(format_args!("it has the cell {name} twice")));
-        }
-        self.cells[at] = cell;
-        Ok(())
-    }
 }
 
 const HIDDEN: &str = "the row is hidden in the sheet; unhide it to check it, or delete it";

@@ -246,7 +246,7 @@ fn built_in_formats_are_known() {
         "shows only a part of the date, in the format",
     );
     let expected = [
-        number, day, number, number, percentage, part, day, part, day, part, number, number,
+        number, day, number, number, percentage, part, day, number, number, part, number, number,
     ];
     for (style, (format, expected)) in STYLES.iter().zip(expected).enumerate() {
         let cell = format!("<c s=\"{style}\"><v>46096</v></c>");
