@@ -129,19 +129,14 @@ impl Publisher {
 
     /// Reads the manifests from a slot on: their slots, and the hashes of their entries.
     fn read_states(&mut self, first: u64) -> Result<Vec<(u64, Option<Hash>)>> {
-        let mut states = Vec::new();
-        for slot in self
-            .retry
-            .read(|| self.log.state_slots())?
-            .into_iter()
-            .rev()
-        {
-            if slot >= first {
+        let slots = self.retry.read(|| self.log.state_slots())?;
+        let slots = slots.into_iter().take_while(|slot| *slot >= first);
+        slots
+            .map(|slot| {
                 let manifest = self.retry.read(|| self.log.manifest(slot))?;
-                states.push((slot, manifest.map(|manifest| manifest.entry_hash)));
-            }
-        }
-        Ok(states)
+                Ok((slot, manifest.map(|manifest| manifest.entry_hash)))
+            })
+            .collect()
     }
 
     /// Returns the error of a refusal.

@@ -17,6 +17,7 @@
 
 mod end;
 mod fence;
+mod heartbeat_times;
 pub mod lock;
 pub mod progress;
 pub mod publication_status;
@@ -38,10 +39,10 @@ use std::time::{Duration, Instant};
 pub use publish_error::{PublishError, Result};
 
 use self::end::NewestState;
+use self::heartbeat_times::HeartbeatTimes;
 use self::lock::PublisherLock;
 use self::progress::{FailureReporter, PublisherProgress, PublisherStatus};
 use self::retry::Retry;
-use self::watch::HeartbeatTimes;
 use crate::model::DatabaseId;
 use crate::replicate::protocol::Knowledge;
 use crate::replicate::replica::LogReader;

@@ -24,12 +24,12 @@ use std::thread::sleep;
 use std::time::Instant;
 
 use super::end::{FoundLog, NewestState, read_end};
+use super::heartbeat_times::HeartbeatTimes;
 use super::lock::PublisherLock;
 use super::lock::publisher_name;
 use super::progress::{FailureReporter, PublisherStatus};
 use super::publish_error::{PublishError, Result};
 use super::retry::Retry;
-use super::watch::HeartbeatTimes;
 use super::{ONCE_TIMEOUT, POLL_EVERY, PublishSettings, Publisher};
 use crate::bucket::Bucket;
 use crate::model::{DatabaseId, Head};

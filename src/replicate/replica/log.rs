@@ -90,6 +90,23 @@ pub(super) fn check_schema(found: u32) -> Result<()> {
     }
 }
 
+/// Returns the first id of an object that can be decoded. Keeps the first error of one that cannot.
+fn first_readable(
+    ids: impl Iterator<Item = Result<Option<DatabaseId>>>,
+    first_error: &mut Option<ReplicaError>,
+) -> Result<Option<DatabaseId>> {
+    for id in ids.take(MAX_UNREADABLE) {
+        match id {
+            Ok(None) => {}
+            Err(error @ ReplicaError::Object { .. }) => {
+                first_error.get_or_insert(error);
+            }
+            found => return found,
+        }
+    }
+    Ok(None)
+}
+
 impl LogReader {
     /// Returns a reader. It sends no request yet.
     pub fn new(bucket: impl Into<Arc<Bucket>>) -> LogReader {
@@ -354,31 +371,21 @@ impl LogReader {
     /// one.
     pub fn check_database(&self, expected: DatabaseId) -> Result<bool> {
         let mut first_error = None;
-        let states = self.state_slots()?;
-        let entries = self.slots_after(0)?;
-        let of_states = states
-            .iter()
-            .take(MAX_UNREADABLE)
-            .map(|slot| Ok(self.manifest(*slot)?.map(|manifest| manifest.id)));
-        let of_entries = entries
-            .iter()
-            .rev()
-            .take(MAX_UNREADABLE)
-            .map(|slot| Ok(self.entry(*slot)?.map(|entry| entry.header.id)));
-        for found in of_states.chain(of_entries) {
-            match found {
-                Ok(Some(found)) if found != expected => {
-                    return Err(ReplicaError::OtherDatabase { expected, found });
-                }
-                Ok(Some(_)) => return Ok(true),
-                Ok(None) => {}
-                Err(error @ ReplicaError::Object { .. }) => {
-                    first_error.get_or_insert(error);
-                }
-                Err(error) => return Err(error),
-            }
+        let states = self.state_slots()?.into_iter();
+        let of_states = states.map(|slot| Ok(self.manifest(slot)?.map(|manifest| manifest.id)));
+        let mut found = first_readable(of_states, &mut first_error)?;
+        if found.is_none() {
+            let entries = self.slots_after(0)?.into_iter().rev();
+            let of_entries = entries.map(|slot| Ok(self.entry(slot)?.map(|entry| entry.header.id)));
+            found = first_readable(of_entries, &mut first_error)?;
         }
-        first_error.map_or(Ok(false), Err)
+        match found {
+            Some(found) if found != expected => {
+                Err(ReplicaError::OtherDatabase { expected, found })
+            }
+            Some(_) => Ok(true),
+            None => first_error.map_or(Ok(false), Err),
+        }
     }
 
     /// Passes the parts of a state to `take`, in order, each checked against its hash.

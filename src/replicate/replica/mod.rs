@@ -123,13 +123,13 @@ impl ReplicaFile {
         })
     }
 
-    /// Gives a loaded state the name of `path`. `replaced` has this name now, and the last seq `here`: a replica never
-    /// goes back.
+    /// Gives a loaded state the name of `path`. The file with this name has the last seq `here`: a replica never goes
+    /// back. `open` returns its writer, which keeps the lock until then.
     fn replace(
         path: &Path,
         loaded: LoadedState,
-        replaced: &mut Option<ReplicaWriter>,
         here: u64,
+        open: impl FnOnce() -> Result<Option<ReplicaWriter>, StoreError>,
     ) -> Result<ReplicaFile> {
         let LoadedState { draft, mark, head } = loaded;
         if !may_replace(here, head.seq) {
@@ -141,7 +141,7 @@ impl ReplicaFile {
         }
         Ok(ReplicaFile {
             path: path.to_owned(),
-            writer: Some(draft.persist(replaced.take())?),
+            writer: Some(draft.persist(open()?)?),
             mark,
             head,
         })
@@ -254,24 +254,27 @@ impl Replica {
         keep_going: &dyn Fn() -> bool,
     ) -> Result<ReplicaFile> {
         loop {
-            let mut older = match ReplicaFile::open(path, log) {
+            let older = match ReplicaFile::open(path, log) {
                 Err(StoreError::NotFound { .. }) => None,
-                Err(StoreError::OlderFields { .. }) => Some(ReplicaWriter::open_older(path)?),
+                Err(StoreError::OlderFields { .. }) => Some(read_replica(path)?),
                 Err(StoreError::Busy { path, holder }) => {
                     return Err(ReplicaError::InUse { path, holder });
                 }
                 opened => return Ok(opened?),
             };
-            let mut load = StateLoader::new(log, path, keep_going);
-            let mut seq = 0;
-            if let Some(older) = &older {
+            if older.is_some() {
                 tracing::info!(
                     "the file of an older version of medfeed is replaced by a whole state"
                 );
-                load.id = Some(older.mark()?.id);
-                seq = older.head()?.seq;
             }
-            match ReplicaFile::replace(path, load.newest()?, &mut older, seq) {
+            let load = StateLoader {
+                id: older.as_ref().map(|(mark, _)| mark.id),
+                ..StateLoader::new(log, path, keep_going)
+            };
+            let here = older.as_ref().map_or(0, |(_, head)| head.seq);
+            // Opening writes to the file. A refused load leaves it as it is.
+            let open = || older.map(|_| ReplicaWriter::open_older(path)).transpose();
+            match ReplicaFile::replace(path, load.newest()?, here, open) {
                 // Another process has created the file in the meantime.
                 Err(ReplicaError::Store(StoreError::Replaced { .. })) => {}
                 taken => {
@@ -507,7 +510,8 @@ impl Replica {
         };
         let loaded = settings.newest().and_then(|loaded| {
             let file = &mut self.file;
-            *file = ReplicaFile::replace(&file.path, loaded, &mut file.writer, file.head.seq)?;
+            *file =
+                ReplicaFile::replace(&file.path, loaded, file.head.seq, || Ok(file.writer.take()))?;
             Ok(())
         });
         self.failed_load = match &loaded {

@@ -136,16 +136,22 @@ impl Replica {
         })
     }
 
-    /// Creates an entry. Returns whether it is ours.
+    /// Creates an entry. Returns whether it is ours: after an error, the bytes in the bucket decide.
     fn create_entry(&self, name: &str, bytes: &[u8]) -> Result<bool> {
+        let bucket = self.log.bucket();
         let status = Arc::default();
         let mut retry = Retry::new(Some(Instant::now() + CREATE_TIMEOUT), &status);
-        retry
-            .create(self.log.bucket(), name, bytes)
-            .map_err(|error| match error {
-                // Nothing was sent before.
-                BucketError::Refused(_) if status.progress().failures == 1 => error.into(),
-                error => ReplicaError::Unsure(error),
-            })
+        let error = match retry.create(bucket, name, bytes) {
+            Ok(is_ours) => return Ok(is_ours),
+            Err(error) => error,
+        };
+        match (bucket.get(name), error) {
+            (Ok(Some(found)), _) => Ok(found.bytes == bytes),
+            // No request before may have been done.
+            (Ok(None), error @ BucketError::Refused(_)) if status.progress().failures == 1 => {
+                Err(error.into())
+            }
+            (_, error) => Err(ReplicaError::Unsure(error)),
+        }
     }
 }

@@ -431,10 +431,11 @@ impl Reader {
     }
 }
 
-/// Reads the mark and the last commit of a replica's file without its lock. An unrepaired file is repaired first.
+/// Reads the mark and the last commit of a replica's file without its lock. An unrepaired file is repaired first. Its
+/// rows may lack fields of this program.
 pub fn read_replica(path: &Path) -> Result<(ReplicaMark, CommitPoint)> {
     panics::guard(|| {
-        let transaction = ReadFile::open(path, OpenOptions::ANY_CURRENT)?.begin_read()?;
+        let transaction = ReadFile::open(path, OpenOptions::ANY)?.begin_read()?;
         let mark = find_mark(&transaction)?.ok_or_else(|| StoreError::NotAReplica {
             path: path.to_owned(),
         })?;

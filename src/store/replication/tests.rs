@@ -85,6 +85,12 @@ impl TestOrigin {
         }
     }
 
+    /// Writes a backup of a file to `backup.redb`.
+    fn backup(&self, name: &str) {
+        let reader = Reader::open(&self.at(name)).unwrap();
+        backup(&reader, &self.at("backup.redb")).unwrap();
+    }
+
     fn replica(&self) -> ReplicaWriter {
         self.draft().persist(None).unwrap()
     }
@@ -100,6 +106,13 @@ impl TestOrigin {
             .finish(&mark(&view, digest.unwrap()), self.head())
             .unwrap()
     }
+}
+
+fn restore(path: &Path, from: &Path) {
+    Restoration::prepare(path, from, Duration::ZERO, None)
+        .unwrap()
+        .finish()
+        .unwrap();
 }
 
 fn view(path: &Path) -> OriginView {
@@ -204,10 +217,7 @@ fn a_published_database_without_its_id_is_not_written() {
 fn pending_commits_are_in_order_and_limited() {
     let origin = TestOrigin::published();
     let from = origin.head();
-    let heads: Vec<Head> = [10, 2_000_000, 10]
-        .into_iter()
-        .map(|bytes| origin.commit(bytes))
-        .collect();
+    let heads = [10, 2_000_000, 10].map(|bytes| origin.commit(bytes));
     // The second commit exceeds a quarter of the file. So the outbox is dropped, but the file grows.
     assert_eq!(waiting(&origin.view(), from, u64::MAX), None);
     assert_eq!(
@@ -216,13 +226,10 @@ fn pending_commits_are_in_order_and_limited() {
     );
     adds_up(&origin.path());
     let from = origin.head();
-    let heads: Vec<Head> = [100_000; 5]
-        .into_iter()
-        .map(|bytes| origin.commit(bytes))
-        .collect();
-    let seqs: Vec<u64> = heads.iter().map(|head| head.seq).collect();
+    let heads = [100_000; 5].map(|bytes| origin.commit(bytes));
+    let seqs = heads.map(|head| head.seq);
     let view = origin.view();
-    assert_eq!(waiting(&view, from, u64::MAX), Some(seqs.clone()));
+    assert_eq!(waiting(&view, from, u64::MAX), Some(seqs.to_vec()));
     assert_eq!(waiting(&view, from, 250_000), Some(seqs[..2].to_vec()));
     assert_eq!(
         waiting(&view, heads[1], 1),
@@ -349,11 +356,7 @@ fn copies_keep_the_id() {
     let origin = TestOrigin::published();
     let (id, from) = (origin.view().id().unwrap(), origin.head());
     let next = origin.commit(10);
-    backup(
-        &Reader::open(&origin.path()).unwrap(),
-        &origin.at("backup.redb"),
-    )
-    .unwrap();
+    origin.backup("origin.redb");
     compact(&origin.path(), Duration::ZERO).unwrap();
     assert_eq!(origin.view().id().unwrap(), id);
     assert_eq!(waiting(&origin.view(), next, u64::MAX), Some(Vec::new()));
@@ -373,11 +376,7 @@ fn copies_keep_the_id() {
     assert_eq!(copy.digest().unwrap(), origin.view().digest().unwrap());
     // A backup of a replica is an ordinary database.
     drop(origin.replica());
-    backup(
-        &Reader::open(&origin.at("replica.redb")).unwrap(),
-        &origin.at("backup.redb"),
-    )
-    .unwrap();
+    origin.backup("replica.redb");
     commit(
         &Writer::open(&origin.at("backup.redb"), Duration::ZERO).unwrap(),
         10,
@@ -389,25 +388,13 @@ fn a_restore_skips_the_lost_seqs() {
     for damaged in [false, true] {
         let origin = TestOrigin::published();
         let id = origin.view().id().unwrap();
-        backup(
-            &Reader::open(&origin.path()).unwrap(),
-            &origin.at("backup.redb"),
-        )
-        .unwrap();
+        origin.backup("origin.redb");
         let lost = origin.commit(10);
         origin.note().write(&origin.path()).unwrap();
         if damaged {
             std::fs::write(origin.path(), "of no use").unwrap();
         }
-        Restoration::prepare(
-            &origin.path(),
-            &origin.at("backup.redb"),
-            Duration::ZERO,
-            None,
-        )
-        .unwrap()
-        .finish()
-        .unwrap();
+        restore(&origin.path(), &origin.at("backup.redb"));
         let view = origin.view();
         assert_eq!(view.id().unwrap(), id);
         assert_eq!(view.restored_over().unwrap(), Some(lost));
@@ -436,15 +423,7 @@ fn a_restore_skips_the_lost_seqs() {
             Some(vec![next.seq])
         );
         // Restore over the restored database.
-        Restoration::prepare(
-            &origin.path(),
-            &origin.at("backup.redb"),
-            Duration::ZERO,
-            None,
-        )
-        .unwrap()
-        .finish()
-        .unwrap();
+        restore(&origin.path(), &origin.at("backup.redb"));
         assert_eq!(origin.view().restored_over().unwrap(), Some(next));
         assert_eq!(origin.head().seq, next.seq + (1 << 32));
         adds_up(&origin.path());
@@ -455,21 +434,9 @@ fn a_restore_skips_the_lost_seqs() {
 fn a_restore_of_an_unpublished_database_skips_no_seqs() {
     let origin = TestOrigin::new();
     let head = origin.head();
-    backup(
-        &Reader::open(&origin.path()).unwrap(),
-        &origin.at("backup.redb"),
-    )
-    .unwrap();
+    origin.backup("origin.redb");
     origin.commit(10);
-    Restoration::prepare(
-        &origin.path(),
-        &origin.at("backup.redb"),
-        Duration::ZERO,
-        None,
-    )
-    .unwrap()
-    .finish()
-    .unwrap();
+    restore(&origin.path(), &origin.at("backup.redb"));
     // The restore itself is a commit.
     assert_eq!(origin.head().seq, head.seq + 1);
     assert_eq!(
@@ -483,10 +450,7 @@ fn a_restore_of_an_unpublished_database_skips_no_seqs() {
     origin.writer().mark_published().unwrap();
     std::fs::copy(origin.path(), origin.at("copy.redb")).unwrap();
     let elsewhere = origin.at("elsewhere.redb");
-    Restoration::prepare(&elsewhere, &origin.at("copy.redb"), Duration::ZERO, None)
-        .unwrap()
-        .finish()
-        .unwrap();
+    restore(&elsewhere, &origin.at("copy.redb"));
     assert_eq!(view(&elsewhere).head().unwrap().seq, head.seq + 2);
     assert_eq!(view(&elsewhere).id().unwrap(), origin.view().id().unwrap());
     let before = view(&elsewhere).head().unwrap().head();

@@ -34,9 +34,7 @@ fn a_replaced_key_keeps_its_settings_and_ends_after_the_overlap() {
         expires_at: Some(at(9_000)),
         allowed_ips: vec!["192.0.2.0/24".parse().unwrap()],
     };
-    sample.edit_at(1_000, |edit| {
-        edit.set_license("all", everything(), None).unwrap()
-    });
+    sample.license_at(1_000, "all", everything());
     let old = sample.edit_at(2_000, |edit| edit.create_key("all", settings).unwrap().1);
     let new = sample.edit_at(3_000, |edit| edit.replace_key(&old.id, 600).unwrap().1);
     assert_eq!(
@@ -153,9 +151,7 @@ fn no_overlap_begins_at_a_commit_by_a_clock_that_was_ahead() {
 #[test]
 fn keys_are_listed_oldest_first() {
     let sample = Sample::new();
-    sample.edit_at(1_000, |edit| {
-        edit.set_license("all", everything(), None).unwrap()
-    });
+    sample.license_at(1_000, "all", everything());
     // Their ids are random, so eight keys are hardly ever in the order of their ids.
     let create = |unix_s| {
         sample.edit_at(unix_s, |edit| {
@@ -244,14 +240,8 @@ fn records_enter_a_license_in_the_order_of_their_last_changes() {
         edit.apply(&batch([spanish(3), spanish(9)])).unwrap()
     });
     sample.edit_at(3_000, |edit| edit.apply(&batch([spanish(1)])).unwrap());
-    sample.edit_at(4_000, |edit| {
-        edit.set_license("spain", in_country("France"), None)
-            .unwrap()
-    });
-    let change = sample.edit_at(5_000, |edit| {
-        edit.set_license("spain", in_country("Spain"), None)
-            .unwrap()
-    });
+    sample.license_at(4_000, "spain", in_country("France"));
+    let change = sample.license_at(5_000, "spain", in_country("Spain"));
     assert_eq!(
         change
             .effects
@@ -274,7 +264,7 @@ fn licenses_share_a_feed_until_the_last_one_leaves_it() {
         edit.apply(&batch((1..4).map(|number| conference(number, |_| {}))))
             .unwrap()
     });
-    sample.edit(|edit| edit.set_license("one", conferences(), None).unwrap());
+    sample.license("one", conferences());
     let new = sample.edit(|edit| edit.set_license("two", conferences(), Some(7)).unwrap());
     assert!(
         new.created && new.scope_changed && !new.rate_limit_changed,
@@ -304,10 +294,10 @@ fn licenses_share_a_feed_until_the_last_one_leaves_it() {
     let change = sample.edit(|edit| edit.set_license("two", conferences(), Some(8)).unwrap());
     assert!(!change.scope_changed && change.rate_limit_changed && !change.created);
     assert_eq!(seqs("two"), (before.0 + 1, before.1), "tokens stay valid");
-    let same = sample.edit(|edit| edit.set_license("two", conferences(), None).unwrap());
+    let same = sample.license("two", conferences());
     assert!(!same.scope_changed && !same.rate_limit_changed);
     assert_eq!(seqs("two").0, before.0 + 1, "nothing is changed");
-    sample.edit(|edit| edit.set_license("one", in_country("Spain"), None).unwrap());
+    sample.license("one", in_country("Spain"));
     assert_eq!(
         (feed("two"), feed("one") == Some(shared)),
         (Some(shared), false)
@@ -404,9 +394,7 @@ fn a_key_that_the_backup_revokes_gets_no_overlap_from_the_replaced_database() {
 fn a_restore_is_before_the_commits_that_it_replaces_only_if_they_are_not_published() {
     for is_published in [true, false] {
         let sample = Sample::new();
-        sample.edit_at(1_000, |edit| {
-            edit.set_license("all", everything(), None).unwrap()
-        });
+        sample.license_at(1_000, "all", everything());
         if is_published {
             sample.writer().mark_published().unwrap();
         }

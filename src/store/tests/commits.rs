@@ -74,7 +74,7 @@ fn only_imports_and_noted_commits_have_members_that_the_first_release_refuses() 
     let sample = Sample::new();
     // (the commit, whether the first release reads it)
     let mut expected = Vec::new();
-    sample.edit(|edit| edit.set_license("acme", everything(), None).unwrap());
+    sample.license("acme", everything());
     expected.push(("a license", true));
     sample.edit(|edit| {
         let rows = (1..=3).map(|number| conference(number, |_| ()));
@@ -89,7 +89,7 @@ fn only_imports_and_noted_commits_have_members_that_the_first_release_refuses() 
         edit.set_license("acme", conferences(), None).unwrap()
     });
     expected.push(("a license with a note", false));
-    sample.edit(|edit| edit.set_license("acme", everything(), None).unwrap());
+    sample.license("acme", everything());
     expected.push(("a license after a note", true));
     let found = rows(&sample.path());
     let found = found.iter().map(|(_, row)| is_readable_by_the_first(row));

@@ -59,12 +59,9 @@ fn sample() -> Sample {
         ("same", everything()),
         ("moved", in_country("Spain")),
     ] {
-        sample.edit(|edit| edit.set_license(name, scope, None).unwrap());
+        sample.license(name, scope);
     }
-    sample.edit(|edit| {
-        edit.set_license("moved", in_country("France"), None)
-            .unwrap()
-    });
+    sample.license("moved", in_country("France"));
     sample.edit(|edit| edit.create_key("all", Default::default()).unwrap());
     sample.writer().mark_published().unwrap();
     sample.edit(|edit| {
@@ -494,10 +491,7 @@ fn a_damaged_record_fails_only_the_answers_that_need_it() {
     });
     sample.edit(|edit| edit.apply(&batch(rows)).unwrap());
     for country in ["Spain", "France"] {
-        sample.edit(|edit| {
-            edit.set_license(country, in_country(country), None)
-                .unwrap()
-        });
+        sample.license(country, in_country(country));
     }
     let bytes = std::fs::read(sample.path()).unwrap();
     change(&sample, &bytes, |tx| {

@@ -26,6 +26,7 @@ use crate::model::{DateStatus, TagFields, Timestamp};
 use crate::store::file::metadata::resolve;
 use crate::store::format::meta::known_fields;
 use crate::store::format::tables::{META, META_FIELDS};
+use crate::store::write::licensing::LicenseChange;
 use crate::store::{Batch, Edit, Reader, Snapshot, Writer};
 
 /// A database in a folder.
@@ -75,6 +76,15 @@ impl Sample {
         let changed = change(&mut edit);
         edit.commit().unwrap();
         changed
+    }
+
+    /// Sets the scope of a license, in a commit of its own.
+    fn license(&self, name: &str, scope: Scope) -> LicenseChange {
+        self.edit(|edit| edit.set_license(name, scope, None).unwrap())
+    }
+
+    fn license_at(&self, unix_s: i64, name: &str, scope: Scope) -> LicenseChange {
+        self.edit_at(unix_s, |edit| edit.set_license(name, scope, None).unwrap())
     }
 
     fn snapshot(&self) -> Arc<Snapshot> {

@@ -55,9 +55,9 @@ fn is_replaced<T: std::fmt::Debug>(done: Result<T, StoreError>, path: &Path) {
 /// A database with a license, and another one of more commits that is to be moved to its place.
 fn two() -> (Sample, PathBuf) {
     let sample = Sample::new();
-    sample.edit(|edit| edit.set_license("all", everything(), None).unwrap());
+    sample.license("all", everything());
     let earlier = sample.copy_to("earlier.redb");
-    sample.edit(|edit| edit.set_license("newer", everything(), None).unwrap());
+    sample.license("newer", everything());
     let newer = sample.copy_to("newer.redb");
     fs::rename(earlier, sample.path()).unwrap();
     (sample, newer)

@@ -100,7 +100,7 @@ fn compare(reader: &Reader, model: &Model) {
 fn filters_find_the_same_in_records_that_were_updated_and_in_new_ones() {
     let sample = Sample::new();
     let mut model = Model::new();
-    sample.edit(|edit| edit.set_license("all", conferences(), None).unwrap());
+    sample.license("all", conferences());
     let mut reader = Reader::open(&sample.path()).unwrap();
     compare(&reader, &model);
     type Step<'s> = (&'static str, &'s dyn Fn(&mut Model));
@@ -145,9 +145,7 @@ fn the_seq_before_an_instant_is_found() {
                 .map(|number| conference(*number, |fields| fields.year = Some(2000 + version))),
         )
     };
-    sample.edit_at(1_000, |edit| {
-        edit.set_license("all", conferences(), None).unwrap()
-    });
+    sample.license_at(1_000, "all", conferences());
     let first = sample.snapshot().commit().seq;
     sample.edit_at(2_000, |edit| edit.apply(&rows(&[1, 2, 3], 0)).unwrap());
     sample.edit_at(2_000, |edit| edit.apply(&rows(&[2], 1)).unwrap());
@@ -263,10 +261,7 @@ fn an_id_that_a_license_saw_is_not_used_again() {
     let of = |country: &'static str, number| {
         conference(number, |fields| fields.country = Some(country.to_owned()))
     };
-    sample.edit(|edit| {
-        edit.set_license("spain", in_country("Spain"), None)
-            .unwrap()
-    });
+    sample.license("spain", in_country("Spain"));
     sample.edit(|edit| {
         edit.apply(&batch([of("Spain", 7), of("France", 9), of("Spain", 5)]))
             .unwrap()
@@ -292,10 +287,7 @@ fn an_id_that_a_license_saw_is_not_used_again() {
     );
     // A record that leaves a license by a change of its scope, and is removed later.
     sample.edit(|edit| edit.apply(&batch([of("Spain", 11)])).unwrap());
-    sample.edit(|edit| {
-        edit.set_license("spain", in_country("France"), None)
-            .unwrap()
-    });
+    sample.license("spain", in_country("France"));
     sample.edit(|edit| edit.apply(&removal([11])).unwrap());
     assert_eq!(
         largest(),
@@ -357,10 +349,10 @@ fn the_feeds_of_a_former_license_leave_memory() {
         edit.apply(&batch([of("Spain", 7), of("France", 9)]))
             .unwrap()
     });
-    sample.edit(|edit| edit.set_license("one", in_country("Spain"), None).unwrap());
+    sample.license("one", in_country("Spain"));
     let mut reader = Reader::open(&sample.path()).unwrap();
     for country in ["France", "Spain", "France"] {
-        sample.edit(|edit| edit.set_license("one", in_country(country), None).unwrap());
+        sample.license("one", in_country(country));
         reader.refresh().unwrap();
         let snapshot = reader.newest();
         let license = snapshot.find_license_named("one").unwrap();
