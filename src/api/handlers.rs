@@ -21,7 +21,8 @@ use super::response::{
     REPR_DIGEST, Response, X_RECORD_COUNT, X_RECORDS_DIGEST, X_SYNC_TOKEN, accepts_gzip,
     prefers_html,
 };
-use super::source::{Settings, SnapshotSource};
+use super::settings::Settings;
+use super::source::SnapshotSource;
 use crate::api::browsers::is_own;
 use crate::contract::parameters::{
     self, ChangesParameters, ExportParameters, ListParameters, NoParameters, ReferenceParameters,

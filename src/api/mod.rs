@@ -1,7 +1,7 @@
 //! The HTTP API as plain functions from a request and a snapshot to a response, without sockets and clocks.
 //!
 //! In reading order:
-//! - [`service`]: the order of checks, and the finishing of every response; `source`: its settings and snapshots.
+//! - [`service`]: the order of checks, and the finishing of every response; `settings`, and `source`: its snapshots.
 //! - [`request`]: a request, and its state while it is being answered; `response`, and `problem`: error responses.
 //! - `auth`: keys, and the authenticated caller.
 //! - `handlers`: parses a request and answers it, for each endpoint.
@@ -21,12 +21,14 @@ pub(crate) mod rate;
 pub mod request;
 pub(crate) mod response;
 pub mod service;
+pub(crate) mod settings;
 pub(crate) mod source;
 
 pub use problem::Problem;
 pub use request::{Exchange, Request};
 pub use response::Response;
 pub use service::Service;
-pub use source::{Settings, SnapshotSource, Unservable};
+pub use settings::Settings;
+pub use source::{SnapshotSource, Unservable};
 
 pub use crate::contract::Code;

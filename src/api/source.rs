@@ -1,45 +1,11 @@
-//! What a service stands on: its settings, and the source of its snapshots.
+//! The source of snapshots.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::watch;
 
-use super::answers;
-use super::browsers::Cors;
-use crate::explorer::Demo;
 use crate::store::Snapshot;
-
-/// The settings of a service.
-#[derive(Debug)]
-#[allow(missing_docs, reason = "the names explain the other fields")]
-pub struct Settings {
-    /// The URL for callers, without a trailing slash and without `/v1`.
-    pub public_url: String,
-    /// The base URL of error pages: `{docs_url}/errors/<code>`.
-    pub docs_url: String,
-    /// The URL where callers reach the operator.
-    pub contact: Option<String>,
-    /// The capacity of the answer cache, in bytes.
-    pub answer_cache_bytes: u64,
-    pub cors: Cors,
-    pub demo: Option<Arc<Demo>>,
-}
-
-impl Settings {
-    /// The defaults for a public URL.
-    pub fn of(public_url: &str) -> Settings {
-        let public_url = public_url.trim_end_matches('/').to_owned();
-        Settings {
-            docs_url: format!("{public_url}/docs"),
-            public_url,
-            contact: None,
-            answer_cache_bytes: answers::DEFAULT_MAX_BYTES,
-            cors: Cors::default(),
-            demo: None,
-        }
-    }
-}
 
 /// The reason why the shown snapshot must not be served, although the file can be read.
 #[derive(Clone, Copy)]

@@ -10,7 +10,7 @@ use prometheus_client::registry::Unit;
 use crate::model::{DatabaseId, Head, Timestamp, now};
 use crate::replicate::publisher::progress::{PublisherProgress, PublisherStatus};
 use crate::replicate::publisher::publication_status::{Waiting, waiting};
-use crate::serve::operators::admin::Monitored;
+use crate::serve::operators::admin::monitored::Monitored;
 use crate::serve::operators::registrar::{Registrar, text_of};
 use crate::store::Reader;
 

@@ -65,7 +65,7 @@ fn damaged() -> Vec<Case> {
             changed("r=\"B2\" t=\"inlineStr\"><is><t>ESMO</t></is>", "t=\"s\"><v>first</v>"),
             "its row 2 has a value that cannot be read";
         "a text beyond all numbers", changed(text, "t=\"s\"><v>99999999999999999999999</v>"),
-            "its row 2 has a value that cannot be read";
+            "after the cell A2: Cell string index not found in shared strings table";
         "a number in two pieces", changed("<v>1</v>", "<v>1<!-- of -->2</v>"),
             "its row 2 has a value that cannot be read";
         "a number with an entity", changed("<v>1</v>", "<v>1&#48;</v>"),

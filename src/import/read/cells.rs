@@ -3,11 +3,10 @@
 
 use std::borrow::Cow;
 
-use regex::Regex;
-
 use super::dates::normalize_date;
 use super::numbers::{normalize_integer, normalize_number};
 use super::table_cell::Notation;
+use super::words::has_word;
 use crate::import::lint::{is_placeholder, valid_issn};
 use crate::model::fold::{comparable, fold, is_blank};
 use crate::model::message::Message;
@@ -43,16 +42,6 @@ pub(in crate::import) fn normalize<'c>(
             None => Cow::Borrowed(trimmed),
         }),
     }
-}
-
-/// Returns a regular expression of the program.
-pub(super) fn pattern(text: &str) -> Regex {
-    Regex::new(text).expect("the pattern is valid")
-}
-
-/// Returns true if a list of words, separated by blanks, has a word.
-pub(in crate::import) fn has_word(words: &str, word: &str) -> bool {
-    words.split(' ').any(|known| known == word)
 }
 
 /// Words of a field, and other words of the same meaning, without case, blanks, `-`, `_` and `.`.

@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use regex::Regex;
 use serde::Deserialize;
 
-use super::cells::{has_word, pattern};
+use super::words::{has_word, pattern};
 use crate::import::lint::is_placeholder;
 use crate::model::fold::{fold, is_blank};
 use crate::model::message::{Message, message};

@@ -4,8 +4,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::cells::{has_word, normalize_issn, pattern};
+use super::cells::normalize_issn;
 use super::dates::{folded, month_named};
+use super::words::{has_word, pattern};
 use crate::import::lint::is_placeholder;
 use crate::model::country::{is_code, is_country, known_country};
 use crate::model::fold::{comparable, is_blank};

@@ -37,6 +37,7 @@ pub(in crate::import) mod statement;
 pub(in crate::import) mod table_cell;
 mod table_row;
 mod tabular;
+pub(in crate::import) mod words;
 mod workbook;
 
 use std::io;

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use super::names::year_of;
 use crate::import::lint::{is_area, is_placeholder, may_be_name};
 use crate::import::read::cell_text::web_address;
-use crate::import::read::cells::{has_word, normalize};
+use crate::import::read::cells::normalize;
 use crate::import::read::dates::{DateOrder, date_range};
 use crate::import::read::loose::{
     PlaceEnd, issns, open_date, place_end, without_mode, without_time,
@@ -16,6 +16,7 @@ use crate::import::read::options::field_named;
 use crate::import::read::shared_cells::{BEFORE_COUNTRY, split_at_signs};
 use crate::import::read::table_cell::{DecimalSign, Notation, TableCell};
 use crate::import::read::table_row::is_issn;
+use crate::import::read::words::has_word;
 use crate::model::ReferenceKind;
 use crate::model::country::is_country;
 use crate::model::field::Field;

@@ -2,8 +2,8 @@
 
 use std::ptr;
 
-use crate::import::read::cells::has_word;
 use crate::import::read::row_kind::RowKind;
+use crate::import::read::words::has_word;
 use crate::model::field::FieldTable;
 use crate::model::fold::fold;
 

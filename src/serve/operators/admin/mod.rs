@@ -3,6 +3,7 @@
 //! `Monitored` is the interface of a monitored program, and `MonitoredServer` has the parts of a server. `page` renders
 //! its page. This file handles the requests.
 
+pub(crate) mod monitored;
 pub(crate) mod page;
 
 use std::convert::Infallible;
@@ -20,15 +21,10 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 
-use crate::api::Service;
+use self::monitored::Monitored;
 use crate::api::browsers::is_own;
-use crate::model::Timestamp;
-use crate::serve::operators::metrics::Metrics;
 use crate::serve::operators::registrar::{OPEN_METRICS, PLAIN, accepts_open_metrics, plain};
-use crate::serve::operators::usage::Usage;
-use crate::serve::watching::watcher::Watcher;
 
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// A failure to accept connections is logged again only if there was none for this time.
@@ -165,36 +161,6 @@ async fn run_blocking<T: Send + 'static>(
             "the page could not be built in time; the disk may be slow\n".to_owned(),
         )),
     }
-}
-
-/// A monitored program. [`Monitored::unready`] and [`Monitored::warning`] must not block.
-pub trait Monitored: Send + Sync + 'static {
-    /// The reason why it is not ready; `None` if it is.
-    fn unready(&self) -> Option<String>;
-
-    /// A warning for the operator of a ready program.
-    fn warning(&self) -> Option<String> {
-        None
-    }
-
-    /// The OpenMetrics text of a scrape.
-    fn scrape(&self) -> String;
-
-    /// The operators' page, or an error message; `None` for a program without a page.
-    fn page(&self) -> Option<Result<String, String>> {
-        None
-    }
-}
-
-/// A running server.
-pub(crate) struct MonitoredServer {
-    pub metrics: Arc<Metrics>,
-    pub watcher: Arc<Watcher>,
-    pub service: Arc<Service>,
-    pub usage: Option<Arc<Usage>>,
-    pub started_at: Timestamp,
-    /// Whether the server is stopping.
-    pub stopping: watch::Receiver<bool>,
 }
 
 #[cfg(test)]

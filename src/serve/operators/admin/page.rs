@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 
-use super::{Monitored, MonitoredServer};
+use super::monitored::{Monitored, MonitoredServer};
 use crate::api::SnapshotSource;
 use crate::model::{
     Count, Dataset, KeyRecord, KeyStatus, License, PerDataset, Rule, Scope, Timestamp, first_of,
