@@ -433,10 +433,10 @@ impl Service {
 
 /// The outcome of checking a request.
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the names explain the other variants")]
 pub enum CheckedRequest {
     /// A CORS preflight of an allowed origin. It has no key, and is not counted.
     Preflight,
+    /// The answer is known.
     Answered(Arc<Answer>),
     /// The answer must be built on a blocking thread.
     Passed(Box<Job>, PermitKind),
@@ -475,7 +475,6 @@ fn catch<T>(work: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
 
 /// The settings of a service.
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Settings {
     /// The URL for callers, without a trailing slash and without `/v1`.
     pub public_url: String,
@@ -485,7 +484,9 @@ pub struct Settings {
     pub contact: Option<String>,
     /// The capacity of the answer cache, in bytes.
     pub answer_cache_bytes: u64,
+    /// The web applications that may call the API.
     pub cors: Cors,
+    /// The data of the explorer in `medfeed demo`.
     pub demo: Option<Arc<Demo>>,
 }
 

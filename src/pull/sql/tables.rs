@@ -289,7 +289,7 @@ pub fn searched(dataset: Dataset) -> Vec<&'static str> {
         .fields
         .iter()
         .enumerate()
-        .filter(|(at, field): &(usize, &Column)| {
+        .filter(|(at, field)| {
             let is_filtered = || table.filters.iter().any(|filter| filter.field == *at);
             field.uses.indexed
                 || field.uses.searched.is_some()
@@ -468,7 +468,7 @@ fn create_table<D: Database>(table: &SqlTable, more: &str) -> String {
     let columns = table
         .columns
         .iter()
-        .map(|(name, kind): &(&str, Type)| {
+        .map(|(name, kind)| {
             let constraint = match kind {
                 _ if *name == key => " PRIMARY KEY",
                 Type::Json => " NOT NULL",
