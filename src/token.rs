@@ -28,9 +28,10 @@ const CURSOR_PURPOSE: &[u8] = b"cursor 1";
 
 /// A position in the feed of a license and dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "described above")]
 pub struct SyncToken {
+    /// The dataset of the feed.
     pub dataset: Dataset,
+    /// The license of the caller.
     pub license: LicenseId,
     /// The license's `scope_seq` when the token was created. The token is invalid under another scope.
     pub scope_seq: u64,
@@ -42,9 +43,10 @@ pub struct SyncToken {
 
 /// The end of a list page of a license and dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "described above")]
 pub struct Cursor {
+    /// The dataset of the list.
     pub dataset: Dataset,
+    /// The license of the caller.
     pub license: LicenseId,
     /// A hash of the filters: the cursor is valid only for the same list.
     pub filters: [u8; 16],

@@ -21,7 +21,7 @@ impl ETag {
         let mut hasher = blake3::Hasher::new_derive_key("medfeed 2026-11 etag");
         hasher.update(purpose.as_bytes());
         for part in parts {
-            hasher.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+            hasher.update(&(part.len() as u64).to_be_bytes());
             hasher.update(part);
         }
         ETag::from_hash("W/", &hasher.finalize())

@@ -10,12 +10,14 @@ use crate::model::{Dataset, KeyRecord, Timestamp, Witness};
 use super::problem::Code;
 
 /// An answered request, without its token, query and records.
-#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Answered<'a> {
+    /// Its id, as sent to the caller.
     pub request_id: &'a str,
     /// The method; callers may send any word.
     pub method: &'a Method,
+    /// The endpoint's pattern.
     pub route: &'static str,
+    /// The HTTP status.
     pub status: u16,
     /// The error code, if the response is a problem.
     pub problem: Option<Code>,
@@ -23,8 +25,11 @@ pub struct Answered<'a> {
     pub key: Option<&'a KeyRecord>,
     /// The key that was sent, also if it is not usable.
     pub sent_key: Option<&'a KeyRecord>,
+    /// The caller's address.
     pub address: IpAddr,
+    /// The size of the body.
     pub bytes: usize,
+    /// The time from its arrival to the answer.
     pub duration: Duration,
     /// The caller's position in a change feed, if it sent a sync token.
     pub feed: Option<FeedUse>,
@@ -32,8 +37,8 @@ pub struct Answered<'a> {
 
 /// The position of a caller in a change feed.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct FeedUse {
+    /// The dataset of the feed.
     pub dataset: Dataset,
     /// The position in the sync token.
     pub position: u64,
@@ -58,46 +63,54 @@ pub enum CloseReason {
 /// The event that ended a long poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
-#[allow(missing_docs, reason = "the names explain the other variants")]
 pub enum WaitEnd {
     /// A change that the caller sees: in its feed, its license or its key.
     Change,
+    /// The end of the time that the request named.
     Time,
     /// Its connection was needed for another one.
     Capacity,
+    /// The server's stop.
     Stop,
+    /// The caller's disconnect.
     Left,
 }
 
 /// The cause for which the server closed a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
-#[allow(missing_docs, reason = "the names explain the variants")]
 pub enum CloseCause {
+    /// A time limit was over.
     Timeout,
+    /// A new connection needed its place.
     Capacity,
 }
 
 /// A limit of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
-#[allow(missing_docs, reason = "the names explain the variants")]
 pub enum ConnectionLimit {
+    /// Of all connections.
     Total,
+    /// Of the connections of one address.
     Address,
 }
 
 /// Observes responses and connections.
-#[allow(missing_docs, reason = "the names explain the other events")]
 pub trait Observer: Send + Sync {
+    /// Called for every response.
     fn answered(&self, answered: &Answered<'_>);
 
+    /// Called when a connection was accepted.
     fn connected(&self) {}
 
+    /// Called when a connection has ended.
     fn disconnected(&self) {}
 
+    /// Called when a request begins to wait for changes.
     fn long_poll_started(&self) {}
 
+    /// Called when such a request no longer waits.
     fn long_poll_ended(&self, _end: WaitEnd) {}
 
     /// Called when the server closed a connection.

@@ -14,9 +14,10 @@ use crate::store::StoreError;
 
 /// An error response. The caller gets `detail`; only the log gets `cause`.
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Problem {
+    /// The error code of the contract.
     pub code: Code,
+    /// The HTTP status.
     pub status: StatusCode,
     /// A sentence for the caller: the problem, and how to fix it.
     pub detail: String,

@@ -13,12 +13,14 @@ use crate::model::{Dataset, KeyRecord, Timestamp, Witness};
 
 /// A request, with its time on two clocks.
 #[derive(Clone)]
-#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Request {
+    /// The HTTP method; callers may send any word.
     pub method: Method,
     /// The path and query as sent, not decoded.
     pub target: String,
+    /// All headers.
     pub headers: HeaderMap,
+    /// Whether a body follows.
     pub has_body: bool,
     /// An error message if the request is invalid in HTTP.
     pub flaw: Option<&'static str>,
@@ -84,8 +86,8 @@ pub(super) enum RateHeaders {
 
 /// A long poll ends when this key, or this witness of its license in a dataset, is no longer current.
 #[derive(Clone, PartialEq)]
-#[allow(missing_docs, reason = "the names explain the fields")]
 pub struct Interest {
+    /// The key of the request.
     pub key: KnownKey,
     pub(super) dataset: Dataset,
     pub(super) witness: Witness,

@@ -32,13 +32,16 @@ const EXPECTED_HEADERS: usize = 16;
 
 /// A finished response.
 #[must_use = "an answer that is not sent leaves its caller waiting"]
-#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Response {
+    /// The HTTP status.
     pub status: StatusCode,
+    /// All headers.
     pub headers: HeaderMap,
+    /// The body; empty for HEAD.
     pub body: Bytes,
     /// The error code, if it is a problem.
     pub problem: Option<Code>,
+    /// The caller's position in a change feed, if it sent a sync token.
     pub feed: Option<FeedUse>,
     /// The key of the request, if it is usable from its address.
     pub key: Option<KeyHash>,

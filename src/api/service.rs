@@ -432,10 +432,10 @@ impl Service {
 
 /// The outcome of checking a request.
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the names explain the other variants")]
 pub enum CheckedRequest {
     /// A CORS preflight of an allowed origin. It has no key, and is not counted.
     Preflight,
+    /// The answer is known.
     Answered(Arc<Answer>),
     /// The answer must be built on a blocking thread.
     Passed(Box<Job>, PermitKind),

@@ -8,7 +8,6 @@ use crate::explorer::Demo;
 
 /// The settings of a service.
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Settings {
     /// The URL for callers, without a trailing slash and without `/v1`.
     pub public_url: String,
@@ -18,7 +17,9 @@ pub struct Settings {
     pub contact: Option<String>,
     /// The capacity of the answer cache, in bytes.
     pub answer_cache_bytes: u64,
+    /// The web applications that may call the API.
     pub cors: Cors,
+    /// The data of the explorer in `medfeed demo`.
     pub demo: Option<Arc<Demo>>,
 }
 

@@ -1,7 +1,6 @@
 //! Reading and writing the objects of a bucket, and testing its store.
 
 use std::env;
-use std::ffi::OsString;
 use std::thread;
 
 use super::folder::Folder;
@@ -33,7 +32,7 @@ impl Bucket {
             url,
             seal,
             &env::vars_os()
-                .filter_map(|(name, value): (OsString, OsString)| {
+                .filter_map(|(name, value)| {
                     Some((name.into_string().ok()?, value.into_string().ok()?))
                 })
                 .collect::<Vec<_>>(),
@@ -191,7 +190,7 @@ impl Bucket {
 /// Rejects invalid names. Names may come from objects that somebody else wrote.
 fn check_name(name: &str) -> Result<()> {
     if name.len() <= 512
-        && name.split('/').all(|part: &str| {
+        && name.split('/').all(|part| {
             !part.is_empty()
                 && !part.starts_with('.')
                 && part

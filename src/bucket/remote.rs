@@ -81,7 +81,7 @@ impl Remote {
         bytes: Vec<u8>,
         mode: PutMode,
     ) -> Result<Result<(), Error>> {
-        let limit = time_for(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        let limit = time_for(bytes.len() as u64);
         let path = self.path(name);
         let put = self
             .store
@@ -142,7 +142,7 @@ impl Store for Remote {
             });
         }
         match self.wait(Action::Read, name, time_for(size), found.bytes())? {
-            Ok(bytes) if u64::try_from(bytes.len()) == Ok(size) => Ok(Some(BucketObject {
+            Ok(bytes) if bytes.len() as u64 == size => Ok(Some(BucketObject {
                 bytes: bytes.into(),
                 modified,
             })),

@@ -81,7 +81,7 @@ impl FromStr for BucketUrl {
         }
         let prefix = prefix.trim_end_matches('/');
         if !prefix.is_empty()
-            && !prefix.split('/').all(|part: &str| {
+            && !prefix.split('/').all(|part| {
                 !matches!(part, "" | "." | "..") && part.chars().all(|c| is_name(c) || c == '=')
             })
         {

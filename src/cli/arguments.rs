@@ -129,7 +129,7 @@ pub fn parse_url(text: &str) -> Result<String, String> {
     let rest = text
         .strip_prefix("https://")
         .or_else(|| text.strip_prefix("http://"));
-    if !rest.is_some_and(|rest: &str| {
+    if !rest.is_some_and(|rest| {
         !rest.is_empty()
             && !rest.starts_with('/')
             && !rest.contains(|letter: char| letter.is_control() || " ?#\"<>'`$\\".contains(letter))
@@ -158,7 +158,7 @@ pub fn parse_contact(text: &str) -> Result<String, String> {
         && !parts.contains(&"")
         && address
             .chars()
-            .all(|letter: char| letter.is_ascii_alphanumeric() || "@._+-".contains(letter))
+            .all(|letter| letter.is_ascii_alphanumeric() || "@._+-".contains(letter))
     {
         return Ok(format!("mailto:{address}"));
     }

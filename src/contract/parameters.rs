@@ -75,13 +75,14 @@ pub(super) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, BadRequest> 
 }
 
 /// The location of a parameter.
-#[allow(missing_docs, reason = "the names explain the other variants")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum ParameterLocation {
     /// The path, as `{name}` in the endpoint's pattern.
     Path,
+    /// In the query.
     Query,
+    /// In a header.
     Header,
 }
 

@@ -87,9 +87,10 @@ impl Dataset {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 // Rows from before a dataset was added lack its member.
 #[serde(default, deny_unknown_fields)]
-#[allow(missing_docs, reason = "named as the datasets")]
 pub struct PerDataset<T> {
+    /// Of conferences.
     pub conferences: T,
+    /// Of journals.
     pub journals: T,
 }
 

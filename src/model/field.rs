@@ -60,8 +60,8 @@ pub struct FieldUses {
 
 /// A list parameter that filters by a field.
 #[derive(Debug)]
-#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct FieldFilter {
+    /// The parameter's name.
     pub name: String,
     /// The field's index in [`FieldTable::fields`].
     pub field: usize,
@@ -130,10 +130,12 @@ impl FieldUses {
 }
 
 /// A key in a row's JSON objects.
-#[allow(missing_docs, reason = "the names explain the fields")]
 pub struct JsonNode {
+    /// The JSON key.
     pub key: &'static str,
+    /// Its meaning, in Markdown.
     pub note: String,
+    /// Its value.
     pub content: NodeContent,
 }
 

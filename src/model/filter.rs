@@ -46,7 +46,7 @@ impl Filter {
         for (name, value) in since.into_iter().chain(text).chain(conditions) {
             for part in [name, &value] {
                 // The length prefix makes the encoding unambiguous.
-                hasher.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+                hasher.update(&(part.len() as u64).to_be_bytes());
                 hasher.update(part.as_bytes());
             }
         }

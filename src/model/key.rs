@@ -64,7 +64,6 @@ impl KeyHash {
 }
 
 /// A stored key.
-#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyRecord {
@@ -72,9 +71,11 @@ pub struct KeyRecord {
     pub id: String,
     /// The operator's note.
     pub label: Option<String>,
+    /// The license that it gives access to.
     pub license: LicenseId,
     /// The name of that license, kept because the license can be removed.
     pub license_name: String,
+    /// The time of the commit that created it.
     pub created_at: Timestamp,
     /// The time from which the key gets `expired_api_key`.
     pub expires_at: Option<Timestamp>,
@@ -82,6 +83,7 @@ pub struct KeyRecord {
     pub allowed_ips: Vec<IpNet>,
     /// The time from which the key gets `revoked_api_key`. For a replaced key that is the end of the overlap.
     pub revoked_at: Option<Timestamp>,
+    /// The id of the key that replaced it.
     pub replaced_by: Option<String>,
 }
 

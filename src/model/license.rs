@@ -34,7 +34,6 @@ pub struct Subscription {
 }
 
 /// The records that a license shows. `None` instead of a set means all. A set never matches a null country or year.
-#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scope {
@@ -42,7 +41,9 @@ pub struct Scope {
     pub datasets: BTreeSet<Dataset>,
     /// The therapy areas; a conference needs at least one of them.
     pub therapy_areas: Option<BTreeSet<String>>,
+    /// The countries.
     pub countries: Option<BTreeSet<String>>,
+    /// The edition years.
     pub years: Option<BTreeSet<u16>>,
 }
 
@@ -90,10 +91,11 @@ impl Scope {
 }
 
 /// A set of a scope, with its values.
-#[allow(missing_docs, reason = "the names explain the variants")]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum RuleSet<'a> {
+    /// Names.
     Texts(&'a BTreeSet<String>),
+    /// Years.
     Years(&'a BTreeSet<u16>),
 }
 
@@ -118,13 +120,15 @@ impl RuleSet<'_> {
 }
 
 /// The sets that a scope can have.
-#[allow(missing_docs, reason = "the names explain the variants")]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Rule {
+    /// [`Scope::therapy_areas`].
     #[strum(to_string = "therapy areas")]
     TherapyAreas,
+    /// [`Scope::countries`].
     Countries,
+    /// [`Scope::years`].
     Years,
 }
 
@@ -134,7 +138,6 @@ impl Rule {
 }
 
 /// A license.
-#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct License {
@@ -142,6 +145,7 @@ pub struct License {
     pub id: LicenseId,
     /// The name that the operator gave. It is unique.
     pub name: String,
+    /// The records that it shows.
     pub scope: Scope,
     /// The rate limit: requests per minute and key.
     pub rate_limit: u32,
@@ -149,6 +153,7 @@ pub struct License {
     pub scope_seq: u64,
     /// Its subscriptions; `None` for a dataset that it never had.
     pub subscriptions: PerDataset<Option<Subscription>>,
+    /// The time of the commit that created it.
     pub created_at: Timestamp,
 }
 
@@ -169,10 +174,11 @@ impl License {
 
 /// The witness of a license in a dataset: its newest entry, or the change of its scope if that is later. Hidden changes
 /// never move it.
-#[allow(missing_docs, reason = "the names explain the fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Witness {
+    /// The seq of the entry or change.
     pub seq: u64,
+    /// The lineage of its commit.
     pub lineage: [u8; 16],
 }
 

@@ -51,7 +51,7 @@ impl fmt::Display for ShellWord<'_> {
             && self
                 .0
                 .bytes()
-                .all(|byte: u8| byte.is_ascii_alphanumeric() || b"@%_+=:,./-".contains(&byte))
+                .all(|byte| byte.is_ascii_alphanumeric() || b"@%_+=:,./-".contains(&byte))
         {
             return f.write_str(self.0);
         }

@@ -118,8 +118,8 @@ impl ReferenceFields for TagFields {
 }
 
 /// A row that records link to, with its two texts in them.
-#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Referenced<F> {
+    /// The row.
     pub row: Curated<F>,
     /// Its JSON object within records.
     pub json: Vec<u8>,
@@ -139,10 +139,11 @@ impl<F: ReferenceFields> Referenced<F> {
 }
 
 /// All organizations and tags of one state of the database.
-#[allow(missing_docs, reason = "the names explain the fields")]
 #[derive(Default)]
 pub struct References {
+    /// All organizations.
     pub organizations: BTreeMap<Id, Referenced<OrganizationFields>>,
+    /// All tags.
     pub tags: BTreeMap<Id, Referenced<TagFields>>,
 }
 

@@ -35,20 +35,28 @@ pub fn run_to_end<T>(server: impl Future<Output = T>) -> io::Result<T> {
 }
 
 /// The parts of a server.
-#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Setup {
+    /// The socket on which the API listens.
     pub listener: TcpListener,
+    /// The database that is served.
     pub watcher: Arc<Watcher>,
+    /// The settings of the API.
     pub settings: Settings,
+    /// The proxies whose header names the caller's address.
     pub proxies: TrustedProxies,
     /// The certificate, for HTTPS.
     pub tls: Option<Arc<Tls>>,
+    /// The limits of connections.
     pub limits: Limits,
+    /// The listener for operators, if there is one.
     pub admin: Option<AdminSetup>,
+    /// The record of key usage, if it is kept.
     pub usage: Option<Arc<Usage>>,
+    /// The number of log lines that were lost.
     pub lost_lines: LostLines,
     /// Whether another server may listen on the same address.
     pub shares_address: bool,
+    /// The signals that stop the server.
     pub stop: StopSignals,
 }
 

@@ -30,18 +30,20 @@ const MAX_EXAMPLES: usize = 3;
 
 /// Damage found in the file.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-#[allow(missing_docs, reason = "a table, and the damage in it")]
 pub struct CheckFinding {
+    /// The damaged table.
     pub table: &'static str,
+    /// The damage.
     pub detail: String,
 }
 
 /// Findings in one table whose details differ in digits only.
-#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct FindingKind {
+    /// The damaged table.
     pub table: &'static str,
     /// The detail without digits.
     form: String,
+    /// The number of these findings.
     pub count: u64,
     /// The details of the first findings.
     pub examples: Vec<String>,
@@ -49,16 +51,20 @@ pub struct FindingKind {
 
 /// The result of a check: the numbers of checked rows, and the findings.
 #[derive(Default, Serialize)]
-#[allow(missing_docs, reason = "described above")]
 pub struct CheckReport {
+    /// Records of each dataset.
     pub records: BTreeMap<Dataset, u64>,
+    /// Commits of the history.
     pub commits: u64,
+    /// Licenses.
     pub licenses: u64,
     /// Feed entries, including those of baselines.
     pub feed_rows: u64,
+    /// Keys, also revoked ones.
     pub keys: u64,
     /// Notes that are no damage.
     pub warnings: Vec<String>,
+    /// The number of all findings.
     pub damages: u64,
     /// The first ones. `damages` counts all.
     pub findings: Vec<CheckFinding>,

@@ -64,9 +64,10 @@ pub struct RestoreDifferences {
 
 /// A license that differs between the replaced database and the backup.
 #[derive(Clone, Debug, Serialize)]
-#[allow(missing_docs, reason = "described above")]
 pub struct LicenseDifference {
+    /// The name of the license.
     pub license: String,
+    /// What happens to it, in words.
     pub change: &'static str,
 }
 
@@ -471,13 +472,16 @@ fn keep_revocations(tx: &WriteTx, kept: &CarriedOver) -> Result<()> {
 
 /// The upgrade that a file needs: the formats, and the records and size of the file.
 #[derive(Debug, Serialize)]
-#[allow(missing_docs, reason = "described above")]
 pub struct UpgradePlan {
+    /// The format of the file.
     pub from: u32,
+    /// The format of this program.
     pub to: u32,
+    /// The records of each dataset.
     pub records: PerDataset<u64>,
     /// The fields that rows gain, such as `conferences.acronym`.
     pub fields: Vec<String>,
+    /// The size of the file.
     pub bytes: u64,
 }
 
@@ -584,7 +588,7 @@ fn find_free_name(path: &Path, schema: u32) -> PathBuf {
     };
     (1..)
         .map(name)
-        .find(|kept: &PathBuf| kept.symlink_metadata().is_err() || is_same_file(path, kept))
+        .find(|kept| kept.symlink_metadata().is_err() || is_same_file(path, kept))
         .unwrap_or_else(|| name(1))
 }
 

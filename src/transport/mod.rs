@@ -33,9 +33,10 @@ pub fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error +
 
 /// The pauses between retries.
 #[derive(Clone, Copy)]
-#[allow(missing_docs, reason = "the names explain the fields")]
 pub struct Backoff {
+    /// The pause after the first failure.
     pub first: Duration,
+    /// The longest pause.
     pub longest: Duration,
 }
 

@@ -328,7 +328,7 @@ impl RowSink<'_> {
                 || flat::cells(&row.row, None, &none),
             )
         })?;
-        Ok(u64::try_from(rows.len())?)
+        Ok(rows.len() as u64)
     }
 }
 

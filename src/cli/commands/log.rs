@@ -100,7 +100,7 @@ pub fn run(common: &Common, args: &CommitLogArgs) -> Result<ExitCode> {
     for commit in snapshot
         .list_commits(0, usize::MAX)?
         .into_iter()
-        .filter(|commit: &StoredCommit| {
+        .filter(|commit| {
             args.since.is_none_or(|since| commit.time >= since)
                 && args.until.is_none_or(|until| commit.time < until)
                 && args
@@ -181,7 +181,7 @@ fn describe(commits: &[LoggedCommit]) -> String {
         ["TIME", "SEQ", "WHO", "WHAT"],
         &commits
             .iter()
-            .map(|(commit, _): &LoggedCommit| {
+            .map(|(commit, _)| {
                 [
                     commit.time.to_string(),
                     commit.last_seq.to_string(),

@@ -370,7 +370,7 @@ fn date_status() -> Value {
     json!({
         "type": "string",
         "enum": DateStatus::VARIANTS,
-        "description": format!("The confidence of a date:\n\n{}", DateStatus::ALL.map(|status: DateStatus| {
+        "description": format!("The confidence of a date:\n\n{}", DateStatus::ALL.map(|status| {
         format!(
             "- `{status}`: {}",
             status.get_documentation().unwrap_or_default()

@@ -130,7 +130,7 @@ fn is_plain_name(name: &str) -> bool {
 }
 
 fn is_local(config: &Config) -> bool {
-    config.get_hosts().iter().all(|host: &Host| match host {
+    config.get_hosts().iter().all(|host| match host {
         Host::Unix(_) => true,
         Host::Tcp(name) => {
             name == "localhost"

@@ -257,7 +257,7 @@ pub fn sweep<D: Database>(database: &mut D) -> Result<()> {
     database.batch(
         &linked()
             .iter()
-            .map(|kind: &LinkedKind| {
+            .map(|kind| {
                 let table = &kind.rows.name;
                 format!(
                     "DELETE FROM {table} WHERE true{};",

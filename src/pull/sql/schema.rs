@@ -179,7 +179,7 @@ fn create_table<D: Database>(table: &SqlTable, more: &str) -> String {
     let columns = table
         .columns
         .iter()
-        .map(|(name, kind): &(&str, Type)| {
+        .map(|(name, kind)| {
             let constraint = match kind {
                 _ if *name == key => " PRIMARY KEY",
                 Type::Json => " NOT NULL",

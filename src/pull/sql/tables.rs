@@ -282,7 +282,7 @@ pub fn searched(dataset: Dataset) -> Vec<&'static str> {
         .fields
         .iter()
         .enumerate()
-        .filter(|(at, field): &(usize, &Column)| {
+        .filter(|(at, field)| {
             let is_filtered = || table.filters.iter().any(|filter| filter.field == *at);
             field.uses.indexed
                 || field.uses.searched.is_some()

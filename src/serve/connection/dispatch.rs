@@ -315,9 +315,10 @@ struct LongPoll<'s> {
 
 /// The long polls of a service.
 #[derive(Clone, Copy)]
-#[allow(missing_docs, reason = "the names explain the fields")]
 pub struct LongPolls<'s> {
+    /// The service that is asked for changes.
     pub service: &'s Service,
+    /// Their permits.
     pub permits: &'s KeyedPermits,
 }
 

@@ -54,13 +54,16 @@ use crate::serve::connection::tls::{STRICT_TRANSPORT, Tls};
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// A server that is ready to run.
-#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Server {
+    /// The socket on which it listens.
     pub listener: TcpListener,
+    /// The API.
     pub service: Arc<Service>,
+    /// The proxies whose header names the caller's address.
     pub proxies: TrustedProxies,
     /// The certificate, for HTTPS.
     pub tls: Option<Arc<Tls>>,
+    /// The limits of connections.
     pub limits: Limits,
     /// Whether another server may listen on the same address when this one stops.
     pub shares_address: bool,

@@ -33,28 +33,29 @@ const MAX_COMMITS: usize = 10_000;
 
 /// The usage of a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct KeyUse {
     /// The time of its last use.
     pub last_used_at: Option<Timestamp>,
     /// The last request of the key that was refused, also for a key that is not usable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_refusal: Option<Refusal>,
+    /// The last page of each feed.
     pub feeds: BTreeMap<Dataset, FeedSeen>,
 }
 
 /// A refused request. The later one is larger.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the names explain the fields")]
 pub struct Refusal {
+    /// When it was refused.
     pub at: Timestamp,
+    /// The error code.
     pub code: String,
 }
 
 /// The last page that a key fetched, in one feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct FeedSeen {
+    /// When it was fetched.
     pub at: Timestamp,
     /// The position of the sync token that it sent.
     pub position: u64,

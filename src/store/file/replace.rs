@@ -64,10 +64,12 @@ use crate::store::{Result, StoreError};
 
 /// The numbers of records in a backup, the time of its last commit, and its size in bytes.
 #[derive(Debug, Serialize)]
-#[allow(missing_docs, reason = "described above")]
 pub struct BackupReport {
+    /// The records of each dataset.
     pub records: BTreeMap<Dataset, u64>,
+    /// The time of the last commit; `None` without commits.
     pub last_commit_at: Option<String>,
+    /// The size of the backup.
     pub bytes: u64,
 }
 
@@ -140,9 +142,10 @@ pub fn check_target(database: &Path, target: &Path) -> Result<()> {
 
 /// The sizes of a file before and after its compaction, in bytes.
 #[derive(Clone, Copy, Debug, Serialize)]
-#[allow(missing_docs, reason = "two sizes")]
 pub struct CompactReport {
+    /// Of the old file.
     pub bytes_before: u64,
+    /// Of the new file.
     pub bytes_after: u64,
 }
 

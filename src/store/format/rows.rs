@@ -35,13 +35,14 @@ pub const CLOCK_TOLERANCE_S: i64 = 120;
 /// A row of `commits`. The default is the state before the first commit.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct StoredCommit {
     /// The time when the transaction began; never before the time of an earlier commit.
     pub time: Timestamp,
     /// A random value. It distinguishes commits with the same seq in different histories.
     pub lineage: [u8; 16],
+    /// The first seq that it took.
     pub first_seq: u64,
+    /// The last seq that it took.
     pub last_seq: u64,
     /// The number of records after this commit.
     pub records: PerDataset<u64>,
@@ -49,7 +50,9 @@ pub struct StoredCommit {
     pub changed_at: PerDataset<Option<Timestamp>>,
     /// The last seq of the last commit that changed an organization or tag; 0 if there is none.
     pub references_seq: u64,
+    /// The row counts after this commit.
     pub counts: TableCounts,
+    /// The user who made it.
     pub who: String,
     /// May be empty.
     pub what: String,
@@ -126,17 +129,19 @@ impl StoredCommit {
             time: self.time,
             base,
             digest,
-            bytes: u64::try_from(changes.len()).unwrap_or(u64::MAX),
+            bytes: changes.len() as u64,
         }
     }
 }
 
 /// A commit in the history: its last seq (0 before the first commit), its time and its random lineage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "described above")]
 pub struct CommitPoint {
+    /// Its last seq; 0 before the first commit.
     pub seq: u64,
+    /// Its time.
     pub time: Timestamp,
+    /// Its random lineage.
     pub lineage: [u8; 16],
 }
 
@@ -189,7 +194,7 @@ pub fn unseal_commit(key: u64, bytes: &[u8]) -> Result<StoredCommit> {
 
 /// Fails unless a table has as many rows as the last commit counted.
 pub fn expect_count(table: &'static str, found: usize, counted: u64) -> Result<()> {
-    if u64::try_from(found).is_ok_and(|found| found == counted) {
+    if found as u64 == counted {
         return Ok(());
     }
     Err(StoreError::damaged(

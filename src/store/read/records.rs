@@ -158,7 +158,7 @@ impl Records {
             .iter()
             .filter(|(id, _)| !self.slots.contains_key(id))
             .count();
-        if u64::try_from(self.slots.len() + new).ok() != Some(count) {
+        if (self.slots.len() + new) as u64 != count {
             // Removed records have no rows in `log`.
             for id in self.slots.keys() {
                 if records.get((code, id.get()))?.is_none() {
@@ -429,7 +429,7 @@ impl FieldNames {
             .fields
             .iter()
             .enumerate()
-            .filter(|(index, field): &(usize, &Field)| {
+            .filter(|(index, field)| {
                 table.filters.iter().any(|filter| filter.field == *index)
                     || matches!(field.kind, ValueKind::Links(_))
             })

@@ -166,20 +166,25 @@ pub struct Batch {
 
 /// The numbers of records that enter, leave or change in one license and one dataset, by a commit.
 #[derive(serde::Serialize)]
-#[allow(missing_docs, reason = "described above")]
 pub struct LicenseEffect {
+    /// The name of the license.
     pub license: String,
+    /// The dataset.
     pub dataset: Dataset,
+    /// Records that it shows from now on.
     pub entering: u64,
+    /// Records that it shows as before, with another content.
     pub changed: u64,
+    /// Records that it no longer shows.
     pub leaving: u64,
 }
 
 /// The effects of a batch on rows and licenses.
 #[derive(Default)]
-#[allow(missing_docs, reason = "described above")]
 pub struct BatchOutcome {
+    /// The numbers of rows.
     pub rows: ImportCounts,
+    /// The effect on each license in each changed dataset.
     pub licenses: Vec<LicenseEffect>,
 }
 

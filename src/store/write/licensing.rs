@@ -22,11 +22,12 @@ use crate::store::{Result, StoreError};
 
 /// The effects of a change of a license.
 #[derive(Serialize)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct LicenseChange {
+    /// Whether the license is new.
     pub created: bool,
     /// If so, older sync tokens get 410.
     pub scope_changed: bool,
+    /// Whether its rate limit is another one now.
     pub rate_limit_changed: bool,
     /// The records that enter and leave, per dataset in the old or new scope.
     pub effects: Vec<LicenseEffect>,
@@ -37,10 +38,12 @@ pub struct LicenseChange {
 
 /// The settings of a new key.
 #[derive(Clone, Default)]
-#[allow(missing_docs, reason = "described at `KeyRecord`")]
 pub struct KeySettings {
+    /// The operator's note.
     pub label: Option<String>,
+    /// The time from which the key is rejected.
     pub expires_at: Option<Timestamp>,
+    /// The networks that may use it; empty for all.
     pub allowed_ips: Vec<IpNet>,
 }
 

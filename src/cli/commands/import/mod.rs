@@ -555,7 +555,7 @@ impl ReadArgs {
             options.matching = self
                 .matching
                 .iter()
-                .map(|names: &String| Given {
+                .map(|names| Given {
                     value: names
                         .split(',')
                         .map(|name| name.trim().to_owned())

@@ -37,8 +37,8 @@ const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'sel
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// The listener for operators, and its allowed names.
-#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct AdminSetup {
+    /// The socket on which it listens.
     pub listener: TcpListener,
     /// Additional names that are allowed in `Host`. Addresses and `localhost` always are.
     pub hosts: Vec<String>,
