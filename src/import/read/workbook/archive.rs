@@ -128,7 +128,7 @@ fn row_of(cell: &str) -> Option<u32> {
 /// Returns true if calamine reads the value of a cell as a whole. `kind` is the type of the cell.
 fn is_value(content: &str, kind: Option<&str>) -> bool {
     match kind {
-        Some("s") => content.bytes().all(|digit| digit.is_ascii_digit()),
+        Some("s") => content.len() < 10 && content.bytes().all(|digit| digit.is_ascii_digit()),
         Some("str" | "d") => !content.contains('<'),
         Some("inlineStr") => content.is_empty(),
         _ => !content.contains(['<', '&']),

@@ -299,7 +299,11 @@ impl Section {
             self.literals.push_str(symbol);
         } else if content.starts_with(['<', '>', '=']) {
             self.has_condition = true;
-        } else if content.to_ascii_lowercase().trim_matches(['h', 'm', 's']) == "" {
+        } else if content
+            .to_ascii_lowercase()
+            .chars()
+            .all(|letter| "hms".contains(letter))
+        {
             self.dates.push(('h', content.len()));
         }
     }
