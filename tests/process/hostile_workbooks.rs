@@ -56,25 +56,39 @@ fn damaged() -> Vec<Case> {
         "a text that is not there", changed(text, "t=\"s\"><v>7</v>"),
             "its sheet `organizations` cannot be read after the cell A2: Cell string index not found in shared strings table";
         "a text before all others", changed(text, "t=\"s\"><v> 0 </v>"),
-            "its row 2 has a value that cannot be read; save it again";
+            "the cell B2 has a value that cannot be read; save it again";
         "a text and a half", changed(text, "t=\"s\"><v>0.5</v>"),
-            "its row 2 has a value that cannot be read";
+            "the cell B2 has a value that cannot be read";
         "a text with a sign", changed(text, "t=\"s\"><v>-0</v>"),
-            "its row 2 has a value that cannot be read";
+            "the cell B2 has a value that cannot be read";
         "a text with letters, in a cell without a name",
             changed("r=\"B2\" t=\"inlineStr\"><is><t>ESMO</t></is>", "t=\"s\"><v>first</v>"),
-            "its row 2 has a value that cannot be read";
+            "a cell of row 2 has a value that cannot be read";
         "a text beyond all numbers", changed(text, "t=\"s\"><v>99999999999999999999999</v>"),
-            "after the cell A2: Cell string index not found in shared strings table";
+            "the cell B2 has a value that cannot be read";
         "a number in two pieces", changed("<v>1</v>", "<v>1<!-- of -->2</v>"),
-            "its row 2 has a value that cannot be read";
+            "the cell A2 has a value that cannot be read";
         "a number with an entity", changed("<v>1</v>", "<v>1&#48;</v>"),
-            "its row 2 has a value that cannot be read";
+            "the cell A2 has a value that cannot be read";
         "a text of a formula in a section", changed(text, "t=\"str\"><v><![CDATA[ESMO]]></v>"),
-            "its row 2 has a value that cannot be read";
+            "the cell B2 has a value that cannot be read";
         "a text that is not inline", changed("<is><t>ESMO</t></is>", "<v>ESMO</v>"),
-            "its row 2 has a value that cannot be read";
+            "the cell B2 has a value that cannot be read";
         "neither true nor false", changed(text, "t=\"b\"><v>perhaps</v>"), "Unrecognized";
+        "a format that is no number", changed("r=\"B2\"", "r=\"B2\" s=\"bold\""),
+            "the cell B2 has a format that cannot be read";
+        "a format with a blank", changed("r=\"B2\"", "r=\"B2\" s=\" 1\""),
+            "the cell B2 has a format that cannot be read";
+        "another calendar",
+            good()
+                .changed("xl/workbook.xml", |text| {
+                    text.replace("<sheets>", "<workbookPr date1904=\"yes\"/><sheets>")
+                })
+                .pack(),
+            "its `workbookPr` cannot be read; save it again";
+        "a number format without a number",
+            good().with("xl/styles.xml", "<styleSheet><cellXfs><xf numFmtId=\"0x0e\"/></cellXfs></styleSheet>").pack(),
+            "its part `xl/styles.xml` is damaged: its `xf` cannot be read; save it again";
         "an unknown error", changed(text, "t=\"e\"><v>#SPILL!</v>"),
             "contains the spreadsheet error `#SPILL!` after the cell A2; correct or clear that cell";
         "a number that is none", changed("<v>1</v>", "<v>1e999</v>"),

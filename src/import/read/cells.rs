@@ -112,7 +112,10 @@ pub(in crate::import) fn parse_flag(cell: &str) -> Option<bool> {
         (is_yes || has_word(NO, word)).then_some(is_yes)
     };
     let word = cell.trim_matches(is_blank);
-    // The usual words, without a search.
+    // The usual words and no word, without a search.
+    if word.is_empty() {
+        return None;
+    }
     for (usual, is_yes) in [("true", true), ("false", false)] {
         if word.eq_ignore_ascii_case(usual) {
             return Some(is_yes);

@@ -26,6 +26,9 @@ const MAX_STRINGS: u64 = 4_000_000;
 /// The number of rows of an Excel sheet.
 const MAX_ROWS: u32 = 1_048_576;
 
+/// The parts whose tags are checked. Other programs may use other folders.
+const CHECKED_PARTS: [&str; 4] = ["sheet", "sharedstrings", "styles", "workbook"];
+
 /// The hidden rows of each sheet, from 0.
 pub(super) type HiddenRows = HashMap<String, HashSet<u32>>;
 
@@ -52,8 +55,8 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<Parts> {
         let part = zip.by_index(at).map_err(zip_error)?;
         let name = part.name().map_err(zip_error)?.to_ascii_lowercase();
         let mut from = Bounded::new(part, left, || too_large(max_bytes));
-        let is_checked = name.contains("sheet") || name.contains("sharedstrings");
-        let rows = if is_checked && name.ends_with(".xml") {
+        let is_checked = |kind: &&str| name.contains(kind);
+        let rows = if name.ends_with(".xml") && CHECKED_PARTS.iter().any(is_checked) {
             check_part(&name, &mut from)
         } else {
             Ok(HashSet::new())
@@ -79,6 +82,7 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<Parts> {
 fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
     let mut hidden = HashSet::new();
     let mut next_row = 0;
+    let mut cell = String::new();
     let mut kind = None;
     each_tag(part, from, |tag, content| {
         let position = attribute(tag, "r").or_else(|| attribute(tag, "ref"));
@@ -105,9 +109,23 @@ fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
                     hidden.insert(row);
                 }
             }
-            "c" => kind = attribute(tag, "t"),
+            "c" => {
+                kind = attribute(tag, "t");
+                cell = position.map_or_else(
+                    || format!("a cell of row {next_row}"),
+                    |name| format!("the cell {name}"),
+                );
+                if !has_attributes(tag) {
+                    let why = format_args!("{cell} has a format that cannot be read");
+                    return Err(damaged_part(part, why));
+                }
+            }
+            name if !has_attributes(tag) => {
+                let why = format_args!("its `{name}` cannot be read");
+                return Err(damaged_part(part, why));
+            }
             "v" if !is_value(content, kind.as_deref()) => {
-                let why = format_args!("its row {next_row} has a value that cannot be read");
+                let why = format_args!("{cell} has a value that cannot be read");
                 return Err(damaged_part(part, why));
             }
             _ => {}
@@ -115,6 +133,24 @@ fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
         Ok(())
     })?;
     Ok(hidden)
+}
+
+/// Returns false if a tag has an attribute that calamine would take for a default: a style, a number format, a calendar.
+fn has_attributes(tag: &BytesStart<'_>) -> bool {
+    let (name, is_valid): (_, fn(&str) -> bool) = match tag.local_name().as_ref() {
+        "c" => ("s", is_number),
+        "numFmt" | "xf" => ("numFmtId", is_number),
+        "workbookPr" => ("date1904", |flag| {
+            ["0", "1", "false", "true"].contains(&flag)
+        }),
+        _ => return true,
+    };
+    attribute(tag, name).is_none_or(|value| is_valid(&value))
+}
+
+fn is_number(text: &str) -> bool {
+    text.parse::<u32>()
+        .is_ok_and(|number| number.to_string() == text)
 }
 
 /// Returns the row of a cell, or a row itself, from 1. Returns `None` if no sheet has it.
@@ -128,7 +164,7 @@ fn row_of(cell: &str) -> Option<u32> {
 /// Returns true if calamine reads the value of a cell as a whole. `kind` is the type of the cell.
 fn is_value(content: &str, kind: Option<&str>) -> bool {
     match kind {
-        Some("s") => content.bytes().all(|digit| digit.is_ascii_digit()),
+        Some("s") => content.len() < 10 && content.bytes().all(|digit| digit.is_ascii_digit()),
         Some("str" | "d") => !content.contains('<'),
         Some("inlineStr") => content.is_empty(),
         _ => !content.contains(['<', '&']),
