@@ -141,7 +141,7 @@ fn has_attributes(tag: &BytesStart<'_>) -> bool {
         "c" => ("s", is_number),
         "numFmt" | "xf" => ("numFmtId", is_number),
         "workbookPr" => ("date1904", |flag| {
-            ["0", "1", "false", "true"].contains(&flag)
+            ["", "0", "1", "false", "off", "true"].contains(&flag)
         }),
         _ => return true,
     };
