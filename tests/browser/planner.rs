@@ -179,8 +179,10 @@ fn a_shortlist_is_kept_updated_and_shared() {
     );
     browser.wait_for("//input[@id='key']");
     paste_key(&browser, &key);
+    browser.click("//button[.='Yes, keep the lists']");
     browser.wait_for("//button[.='Only starred (1)']");
-    browser.expect_quiet_console(&[]);
+    // The token of the other license.
+    browser.expect_quiet_console(&[410]);
     drop(server);
 }
 

@@ -593,9 +593,12 @@ fn a_client_that_died_is_behind_by_the_age_of_the_oldest_entry_that_it_lacks() {
     let (other, mut other_admin) = serve_watched(&old.site, &[]);
     assert!(restored(old.behind_days(&mut other_admin)));
     other.stop();
-    let export = client.get("/v1/exports/conferences");
-    let token = export.header("x-sync-token").unwrap();
-    assert_eq!(client.get(&since(token)).status, 200);
+    // This server may not have seen the last restore yet.
+    wait_until("an export of the restored database", SOON, || {
+        let export = client.get("/v1/exports/conferences");
+        let token = export.header("x-sync-token").unwrap();
+        (client.get(&since(token)).status == 200).then_some(())
+    });
     assert_eq!(old.behind_days(&mut admin), Some(0.0));
     server.stop();
 }
