@@ -13,11 +13,12 @@ use crate::model::{
     ReferenceKind, References, Subscription, json, now,
 };
 use crate::store::file::open::{OpenOptions, ReadFile, Writer};
+use crate::store::format::feed::{FeedEntry, FeedSum};
 use crate::store::format::meta::{find_mark, read_secret, stored_digest};
 use crate::store::format::outbox::{digest_of, next_header, read_changes};
 use crate::store::format::rows::{
-    CLOCK_TOLERANCE_S, FeedEntry, FeedSum, RecordRow, StoredCommit, expect_count, load_references,
-    load_rows, optional_table, unseal, unseal_commit, unseal_under,
+    CLOCK_TOLERANCE_S, RecordRow, StoredCommit, expect_count, load_references, load_rows,
+    optional_table, unseal, unseal_commit, unseal_under,
 };
 use crate::store::format::tables::{self, TOMBSTONE};
 use crate::store::panics::{self, guard};

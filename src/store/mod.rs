@@ -25,9 +25,9 @@ mod write_tx;
 
 pub use error::{Result, StoreError};
 pub use file::open::{Reader, Writer};
+pub use format::feed::FeedEntry;
 pub use format::rows::{
-    CLOCK_TOLERANCE_S, CommitPoint, FeedEntry, ImportCounts, RowCounts, ShortHash, StoredCommit,
-    hash,
+    CLOCK_TOLERANCE_S, CommitPoint, ImportCounts, RowCounts, ShortHash, StoredCommit, hash,
 };
 pub use read::snapshot::Snapshot;
 pub use write::edit::{Batch, Edit};

@@ -67,7 +67,7 @@ pub struct RestoreDifferences {
 pub struct LicenseDifference {
     /// The name of the license.
     pub license: String,
-    /// What happens to it, in words.
+    /// Its fate, in words.
     pub change: &'static str,
 }
 

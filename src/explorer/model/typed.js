@@ -62,7 +62,7 @@ const PATTERNS = {
 		[`(?:deadlines? |due )?(?:on )?(?:an? )?(?:${DAY})s?(?:(?:,? and|,? or|,|/)? (?:${DAY})s?)*`, withDays],
 		// The second half of `2027-06` is a month.
 		[`${YEAR}(?:(?:\\s*[-–/,&]\\s*| (?:and |or |vs\\.? |to )?)${YEAR}|[-–/](?:1[3-9]|[2-9]\\d))+`, withYears],
-		[`(?:${DUE} )?(?:(?:with)?in |over )?(?:the )?(?:next )?(\\d{1,2}) (days?|weeks?|months?)`, withPeriod],
+		[`(?:${DUE} )?(?:(?:with)?in |over )?(?:the )?(?:next )?([1-9]\\d?) (days?|weeks?|months?)`, withPeriod],
 		[`(?:${DUE} )?(${Object.keys(SPANS).join('|')})`, ([, name], _, day) => withDue(SPANS[name.toLowerCase()](day))],
 		[`${DUE} (?:in |for )?(\\p{L}{3,9})\\.?(?: (${YEAR}))?`, withMonth],
 		['not (?:yet )?confirmed|unconfirmed', () => withFacet('confidence', UNSURE)],

@@ -11,7 +11,7 @@ use redb::ReadableTable;
 
 use crate::model::Id;
 use crate::store::Result;
-use crate::store::format::rows::{FeedEntry, FeedSum};
+use crate::store::format::feed::{FeedEntry, FeedSum};
 use crate::store::read::records::{Records, Slot};
 
 /// The entries of a feed in one state.

@@ -14,11 +14,11 @@ use crate::model::{
     References, Timestamp, Witness,
 };
 use crate::store::error::opaque_debug;
+use crate::store::format::feed::{FeedEntry, FeedSum};
 use crate::store::format::meta::read_secret;
 use crate::store::format::rows::{
-    CommitPoint, FeedEntry, FeedSum, RecordRow, StoredCommit, damaged_row, expect_count,
-    find_record, for_each_record, last_commit, load_keys, load_references, load_rows, read_id,
-    unseal_commit,
+    CommitPoint, RecordRow, StoredCommit, damaged_row, expect_count, find_record, for_each_record,
+    last_commit, load_keys, load_references, load_rows, read_id, unseal_commit,
 };
 use crate::store::format::tables;
 use crate::store::read::feed_index::{FeedIndex, LicenseEntries};

@@ -12,9 +12,8 @@ use super::{
 use crate::model::time::now;
 use crate::model::{Dataset, FeedId, KeyRecord, License, LicenseId, Organization, Timestamp};
 use crate::store::check::{CheckReport, check};
-use crate::store::format::rows::{
-    FeedSum, StoredCommit, hash, seal, seal_under, unseal, unseal_under,
-};
+use crate::store::format::feed::FeedSum;
+use crate::store::format::rows::{StoredCommit, hash, seal, seal_under, unseal, unseal_under};
 use crate::store::format::tables::{self, TOMBSTONE};
 use crate::store::{Batch, Reader, StoreError};
 

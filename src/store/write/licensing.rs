@@ -12,8 +12,9 @@ use crate::model::{
     ApiKey, Dataset, FeedId, Id, KeyHash, KeyRecord, KeyStatus, License, LicenseId, PerDataset,
     RecordFields, Scope, Subscription, Timestamp, with_fields,
 };
+use crate::store::format::feed::FeedEntry;
 use crate::store::format::rows::{
-    CLOCK_TOLERANCE_S, FeedEntry, RecordRow, for_each_record, load_keys, seal, seal_under,
+    CLOCK_TOLERANCE_S, RecordRow, for_each_record, load_keys, seal, seal_under,
 };
 use crate::store::format::tables;
 use crate::store::write::edit::{Edit, LicenseEffect};

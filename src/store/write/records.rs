@@ -15,9 +15,9 @@ use crate::model::{
     ConferenceFields, Curated, Dataset, FeedId, Id, JournalFields, PerDataset, RecordFields,
     ReferenceFields, ReferenceKind, Referenced, References, Subscription, Timestamp, json,
 };
+use crate::store::format::feed::{FeedEntry, FeedSum};
 use crate::store::format::rows::{
-    FeedEntry, FeedSum, RecordRow, RowCounts, find_linked, find_record, hash, load_record_ids,
-    seal, unseal,
+    RecordRow, RowCounts, find_linked, find_record, hash, load_record_ids, seal, unseal,
 };
 use crate::store::format::tables;
 use crate::store::write::edit::{Batch, BatchOutcome, Edit, LicenseEffect};

@@ -16,7 +16,7 @@ export const cases = [
 	['periods of deadlines and unsure dates are filters of conferences', (model, is) => {
 		const due = (from, to) => `due from ${model.deadlines.date(from)}; due until ${model.deadlines.date(to)}`;
 		for (const [words, expected] of [
-			['in 30 days', 'due in the next 30 days'], ['next 60 days oncology', 'due in the next 60 days; oncology'], ['deadlines within the next 2 weeks', 'due in the next 14 days'], ['due in 3 months', 'due in the next 90 days'], ['in the next day', 'in the next day'], ['12 weeks', 'due in the next 84 days'],
+			['in 30 days', 'due in the next 30 days'], ['next 60 days oncology', 'due in the next 60 days; oncology'], ['deadlines within the next 2 weeks', 'due in the next 14 days'], ['due in 3 months', 'due in the next 90 days'], ['in the next day', 'in the next day'], ['in 0 days', 'in 0 days'], ['12 weeks', 'due in the next 84 days'],
 			['today', due('2026-11-27', '2026-11-27')], ['due tomorrow', due('2026-11-28', '2026-11-28')], ['this week', due('2026-11-27', '2026-11-29')], ['due next week', due('2026-11-30', '2026-12-06')], ['this month', due('2026-11-27', '2026-11-30')], ['next month', due('2026-12-01', '2026-12-31')],
 			['deadlines in january', due('2027-01-01', '2027-01-31')], ['due Feb 2028', due('2028-02-01', '2028-02-29')], ['esmo deadline for march', `${due('2027-03-01', '2027-03-31')}; esmo`], ['deadline november', due('2026-11-27', '2026-11-30')], ['due process', 'due process'], ['deadline', 'deadline'],
 			['not confirmed', 'Confidence of deadlines: estimated; Confidence of deadlines: copied; Confidence of deadlines: not found; Confidence of deadlines: in check'], ['confirmed', 'confirmed'], ['"next week"', '"next week"'],

@@ -387,7 +387,7 @@ async fn a_connection_belongs_to_the_key_of_its_last_usable_request() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refused_connection_may_wait_for_a_long_poll_of_its_address() {
-    // What two connections of an address do, and for how long; the seconds after which a third one gets a slot.
+    // Two connections of an address with their phases and ages, and the seconds until a third one gets a slot.
     let cases = [
         ([(LongPolling, 3), (LongPolling, 8)], Some(2)),
         ([(LongPolling, 0), (Answering, 8)], Some(10)),
