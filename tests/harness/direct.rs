@@ -3,8 +3,9 @@
 use std::sync::{Arc, LazyLock};
 
 use medfeed::api::{Request, Response, Service};
-use medfeed::serve::connection::dispatch::{Dispatcher, Permits};
+use medfeed::serve::connection::dispatch::Dispatcher;
 use medfeed::serve::connection::limits::{Connection, Limits};
+use medfeed::serve::connection::permits::Permits;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
