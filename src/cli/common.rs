@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::bucket::{Bucket, BucketUrl, SealKey};
 use crate::cli::arguments::{parse_duration, parse_switch, path_parser};
-use crate::cli::output::{can_ask, confirm, counted, note, print_json, print_text, warn};
+use crate::cli::output::{can_ask, can_draw, confirm, counted, note, print_json, print_text, warn};
 use crate::model::{DAY_S, Head, Printable, ShellWord, now};
 use crate::replicate::replica::LogReader;
-use crate::store::file::metadata::resolve;
+use crate::store::file::metadata::{folder_of, resolve};
 use crate::store::replication::PublishedNote;
 use crate::store::{CLOCK_TOLERANCE_S, CommitPoint, Edit, Reader, StoreError, Writer};
 
@@ -77,10 +78,8 @@ pub fn asks_for_json(arguments: &[OsString]) -> bool {
 
 /// Returns an error if the folder of a file does not exist.
 pub fn require_folder(file: &Path) -> Result<()> {
-    let folder = file
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = folder.filter(|folder| !folder.exists()) {
+    let folder = folder_of(file);
+    if !folder.exists() {
         let word = ShellWord(&folder.to_string_lossy()).to_string();
         bail!(
             "there is no folder {} for {}; create it: `mkdir -p {word}`",
@@ -151,10 +150,11 @@ impl Publication {
                 ),
             });
         };
+        let url = Printable(&note.url).to_string();
+        let word = ShellWord(&url);
         if id != Some(note.id) {
             return Ok(Publication::Foreign(format!(
-                "the note next to it is about another database, published in {}; `medfeed publish` says more",
-                Printable(&note.url)
+                "the note next to it is about another database, published in {url}; `medfeed publish` says more"
             )));
         }
         let is_held = view.holds(note.head())?;
@@ -166,17 +166,13 @@ impl Publication {
             // After a restore, the publisher continues from a commit that the file has no more.
             None if is_held || view.is_restored_over(note.head())? => {
                 Publication::Waiting(format!(
-                    "it is not in {} yet. Check that `medfeed publish` runs; `medfeed publish {} --status` shows what waits",
-                    Printable(&note.url),
-                    ShellWord(&Printable(&note.url).to_string())
+                    "it is not in {url} yet. Check that `medfeed publish` runs; `medfeed publish {word} --status` shows what waits"
                 ))
             }
             None => Publication::Foreign(format!(
-                "{} ends with a commit, at seq {}, that this file does not contain: the file was replaced by another copy. \
-                 `medfeed publish {}` says what to do",
-                Printable(&note.url),
-                note.seq,
-                ShellWord(&Printable(&note.url).to_string())
+                "{url} ends with a commit, at seq {}, that this file does not contain: the file was replaced by another copy. \
+                 `medfeed publish {word}` says what to do",
+                note.seq
             )),
         })
     }
@@ -186,19 +182,16 @@ impl Common {
     /// Waits until the last commit is published, if the database is published and the options ask for it. Returns the
     /// exit code of the command that made the commit. The writer's lock must be free: the publisher takes it.
     pub fn await_publication(&self, access: AccessChange) -> Result<ExitCode> {
-        let default = if access == AccessChange::Revoked {
-            REVOKE_PUBLISH_WAIT
-        } else {
-            Duration::ZERO
+        let default = match access {
+            AccessChange::None => Duration::ZERO,
+            AccessChange::Narrowed => USUAL_PUBLISH_TIME,
+            AccessChange::Revoked => REVOKE_PUBLISH_WAIT,
         };
         let time = self.publish_wait.unwrap_or(default);
-        let (time, late) = match (time.is_zero(), access) {
-            (false, _) => (time, ExitCode::from(NOT_PUBLISHED)),
-            (true, AccessChange::Narrowed) if self.publish_wait.is_none() => {
-                (USUAL_PUBLISH_TIME, ExitCode::SUCCESS)
-            }
-            (true, _) => return Ok(ExitCode::SUCCESS),
-        };
+        if time.is_zero() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let is_only_noted = access == AccessChange::Narrowed && self.publish_wait.is_none();
         let deadline = Instant::now() + time;
         let commit = self.open_reader()?.newest().commit().head();
         loop {
@@ -221,7 +214,8 @@ impl Common {
                     note(&format!(
                         "done here, but replicas do not have the change yet: {why}"
                     ));
-                    return Ok(late);
+                    let code = if is_only_noted { 0 } else { NOT_PUBLISHED };
+                    return Ok(ExitCode::from(code));
                 }
             }
         }
@@ -238,6 +232,15 @@ impl Common {
             "the command did its work, but its result cannot be written to standard output",
         )?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// A progress bar, hidden without a terminal and with `--json`.
+    pub fn progress_bar(&self) -> ProgressBar {
+        if self.json || !can_draw() {
+            ProgressBar::hidden()
+        } else {
+            ProgressBar::new_spinner()
+        }
     }
 
     /// Prints a warning that the JSON form of the result contains, unless the output is JSON.
@@ -265,7 +268,7 @@ impl Common {
         }
         let message = format!(
             "no database at {}: give --db or MEDFEED_DB the path of yours, or add --create to make a new one there",
-            Printable(&db.display().to_string())
+            db.display()
         );
         if !dry_run {
             bail!(message);
@@ -334,19 +337,13 @@ impl Common {
 
     /// Warns if the publisher's note is about another file.
     fn warn_of_foreign_note(&self) {
-        let find = || {
-            anyhow::Ok(Publication::of(
-                &self.db,
-                self.open_reader()?.newest().commit().head(),
-            )?)
-        };
         // The command itself reports read failures.
-        if let Ok(Publication::Foreign(why)) = find() {
-            let db = self.db.display().to_string();
-            warn(&format!(
-                "replicas do not get the changes of {}: {why}",
-                Printable(&db)
-            ));
+        if let Ok(reader) = self.open_reader()
+            && let head = reader.newest().commit().head()
+            && let Ok(Publication::Foreign(why)) = Publication::of(&self.db, head)
+        {
+            let db = self.db.display();
+            warn(&format!("replicas do not get the changes of {db}: {why}"));
         }
     }
 

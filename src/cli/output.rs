@@ -55,16 +55,13 @@ pub fn warn(message: &str) {
 /// Returns a line for each kind of findings, or for each finding.
 pub fn list_findings(findings: &Findings, all: bool) -> Vec<String> {
     let kept = findings.kept();
-    let groups = findings.groups();
-    let (mut lines, listed): (Vec<String>, usize) = if all {
-        (kept.iter().map(Finding::to_string).collect(), kept.len())
-    } else {
-        let counts = groups.iter().map(|group| group.count);
-        (
-            groups.iter().map(FindingGroup::to_string).collect(),
-            counts.sum(),
-        )
-    };
+    let mut listed = kept.len();
+    let mut lines: Vec<String> = kept.iter().map(Finding::to_string).collect();
+    if !all {
+        let groups = findings.groups();
+        lines = groups.map(FindingGroup::to_string).collect();
+        listed = findings.groups().map(|group| group.count).sum();
+    }
     let more = findings.total() - listed;
     if more > 0 {
         lines.push(format!(
@@ -127,25 +124,18 @@ pub fn table<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> String 
         .chain(rows)
         .map(|row| row.each_ref().map(|cell| Printable(cell).to_string()))
         .collect();
-    let width = |column: usize| {
-        lines
-            .iter()
-            .map(|line| line[column].chars().count())
-            .max()
-            .unwrap_or_default()
-    };
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let mut text = String::new();
+    let mut widths = [0; N];
     for line in &lines {
-        let cells = line
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell:<width$}"))
-            .joined("  ");
-        text.push_str(cells.trim_end());
-        text.push('\n');
+        for (width, cell) in widths.iter_mut().zip(line) {
+            *width = cell.chars().count().max(*width);
+        }
     }
-    text
+    let lines = lines.iter().map(|line| {
+        let cells = line.iter().zip(widths);
+        let cells = cells.map(|(cell, width)| format!("{cell:<width$}"));
+        cells.joined("  ").trim_end().to_owned() + "\n"
+    });
+    lines.collect()
 }
 
 /// A count with its noun: `1 record`, `2 records`, `2 entries`.
@@ -165,11 +155,9 @@ pub fn describe_error(error: &anyhow::Error) -> String {
         let system = cause.downcast_ref::<io::Error>();
         let cause = system.map_or_else(|| cause.to_string(), disk::describe);
         if !text.contains(&cause) {
-            let separator = if text.is_empty() { "" } else { ": " };
-            text = format!(
-                "{text}{separator}{cause}{}",
-                system.map(disk::remedy).unwrap_or_default()
-            );
+            text += if text.is_empty() { "" } else { ": " };
+            text += &cause;
+            text += system.map(disk::remedy).unwrap_or_default();
         }
     }
     text

@@ -27,7 +27,7 @@ pub mod read;
 mod row_faults;
 pub mod rows;
 
-pub use findings::{BadRows, FilePosition, Finding, FindingGroup, Findings};
+pub use findings::{FilePosition, Finding, FindingGroup, Findings};
 pub use merge::{ListCounts, MergeOptions, Merged, Refusal, merge};
 pub use read::bad_rows::SourceRows;
 pub use read::dates::DateOrder;

@@ -4,9 +4,7 @@ use std::fmt;
 
 use crate::import::findings::{FilePosition, Findings, shortened};
 use crate::import::read::options::OptionEffects;
-use crate::model::fold::nearest;
-use crate::model::message::{Remedy, message};
-use crate::model::{Fault, Message};
+use crate::model::{Fault, Message, Remedy, first_of, message, nearest};
 
 /// The unknown names of a file. The first [`UnknownNames::MAX`] are kept.
 #[derive(Debug, Default)]
@@ -47,26 +45,15 @@ impl UnknownNames {
         if !self.are_ignored || self.names.is_empty() {
             return None;
         }
-        let quoted: Vec<String> = self
-            .names
-            .iter()
-            .take(MAX_SHOWN)
-            .map(|(name, _)| format!("`{}`", shortened(name)))
-            .collect();
-        let more = if self.names.len() > MAX_SHOWN {
-            " and more"
+        let count = self.names.len();
+        let names = self.names.iter();
+        let quoted = names.map(|(name, _)| format!("`{}`", shortened(name)));
+        let names = first_of(quoted, count, MAX_SHOWN);
+        Some(if count == 1 {
+            message!("the unknown {what} {names} is ignored")
         } else {
-            ""
-        };
-        let (plural, are) = if self.names.len() == 1 {
-            ("", "is")
-        } else {
-            ("s", "are")
-        };
-        Some(message!(
-            "the unknown {what}{plural} {}{more} {are} ignored",
-            quoted.join(", ")
-        ))
+            message!("the unknown {what}s {names} are ignored")
+        })
     }
 }
 
@@ -186,16 +173,16 @@ impl<'a> RowFaults<'a> {
 
     /// Reports broken rules of a row, or of an object in the field `parent`.
     pub fn push_faults(&mut self, parent: Option<&dyn fmt::Display>, faults: Vec<Fault>) {
-        for fault in faults {
-            let field = parent.map_or(fault.field.to_owned(), |parent| {
-                format!("{parent}.{}", fault.field)
-            });
-            self.bad.push(
-                self.position,
-                Some(&field),
-                fault.value.as_deref(),
-                fault.message,
-            );
+        for Fault {
+            field,
+            value,
+            message,
+        } in faults
+        {
+            let within = parent.map(|parent| format!("{parent}.{field}"));
+            let field = within.as_deref().unwrap_or(field);
+            let value = value.as_deref();
+            self.bad.push(self.position, Some(field), value, message);
         }
     }
 

@@ -1,10 +1,9 @@
 //! Rows of files, not yet merged with stored rows.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use serde::Serialize;
-
-use crate::import::findings::{BadRows, FilePosition, Finding, Findings};
+use crate::import::findings::{FilePosition, Finding, Findings};
 use crate::import::read::options::{OptionEffects, ReadOptions};
 use crate::import::read::statement::Statement;
 use crate::import::row_faults::{FileLog, RowFaults, UnknownNames};
@@ -28,8 +27,6 @@ pub struct ImportRows {
     pub(super) effects: OptionEffects,
     /// How the rows find their records, and what they may change in them.
     pub(super) list: ListOptions,
-    /// Whether to create unknown organizations and tags that records link to by name.
-    pub(super) create_links: bool,
 }
 
 impl ImportRows {
@@ -46,8 +43,7 @@ impl ImportRows {
     }
 
     /// Removes rows with faults, and the faults of reading.
-    pub(super) fn leave_out(&mut self, bad: &BadRows) {
-        let bad = &bad.rows;
+    pub(super) fn leave_out(&mut self, bad: &HashSet<FilePosition>) {
         self.organizations
             .retain(|row| !bad.contains(&row.position));
         self.tags.retain(|row| !bad.contains(&row.position));
@@ -85,6 +81,8 @@ pub(super) struct ListOptions {
     pub update: Option<Vec<String>>,
     /// The fields that empty cells clear.
     pub clear: Vec<String>,
+    /// Whether to create unknown organizations and tags that records link to by name.
+    pub creates_links: bool,
 }
 
 /// A row of a file.
@@ -108,7 +106,7 @@ pub(super) const MAY_BE_NOTE: &str = "matches no record, and has so few values t
                                       leave it out by [where] in a recipe, or fill it in";
 
 /// The number of rows of a kind that fill each field.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilledFields {
     /// The stem of the kind's file names.
     pub kind: &'static str,
@@ -120,11 +118,11 @@ pub struct FilledFields {
 
 impl FilledFields {
     /// Counts the fields that rows fill.
-    pub(in crate::import) fn of<F: Fields>(rows: &[ImportRow<F>]) -> FilledFields {
+    fn of<F: Fields>(rows: &[ImportRow<F>]) -> FilledFields {
         let fields = &F::table().fields;
         let mut counts = vec![None; fields.len()];
-        for statement in rows.iter().filter_map(|row| row.edit.statement()) {
-            statement.count_filled(&mut counts);
+        for row in rows {
+            row.edit.statement.count_filled(&mut counts);
         }
         let filled = fields.iter().zip(counts);
         let filled = filled.filter_map(|(field, count)| Some((field.column.as_str(), count?)));
@@ -136,24 +134,15 @@ impl FilledFields {
     }
 }
 
-/// The change that a row makes. Its values are shared, since rows may be merged more than once.
+/// The change that a row makes.
 #[derive(Clone, Debug)]
-pub(super) enum RowEdit<F> {
-    /// Sets the fields that the row contains. Other fields keep their stored values.
-    Set(Arc<Statement<F>>),
-    Remove,
-    /// Removes the record that these values identify. Matching turns it into `Remove`.
-    RemoveMatch(Arc<Statement<F>>),
-}
-
-impl<F> RowEdit<F> {
-    /// Returns the values of the row, if it has some.
-    pub fn statement(&self) -> Option<&Statement<F>> {
-        match self {
-            RowEdit::Set(statement) | RowEdit::RemoveMatch(statement) => Some(statement),
-            RowEdit::Remove => None,
-        }
-    }
+pub(super) struct RowEdit<F> {
+    /// Whether the row removes a record. Otherwise it sets the fields that it contains, and others keep their stored
+    /// values.
+    pub is_removal: bool,
+    /// The values of the row, shared since rows may be merged more than once. A row that removes a record by its id has
+    /// none.
+    pub statement: Arc<Statement<F>>,
 }
 
 /// The members that the service adds to records and to removed ones. They are ignored, so that exports and changes can

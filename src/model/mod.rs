@@ -41,10 +41,11 @@ pub(crate) use dataset::with_fields;
 pub use dataset::{Dataset, ExportFormat, Id, PerDataset};
 pub use field::Field;
 pub use filter::{FieldCondition, Filter};
-pub use fold::{fold, nearest};
+pub use fold::{fold, match_form, nearest};
 pub use key::{ApiKey, KeyHash, KeyRecord, KeyStatus, network_of, parse_network};
 pub use license::{FeedId, License, LicenseId, Rule, Scope, Subscription, Witness};
-pub use message::{Count, Joined, Message, first_of};
+pub(crate) use message::message;
+pub use message::{Count, Joined, Message, Remedy, first_of};
 pub use printable::{Printable, ShellWord, printable_json, steers};
 pub use records::{Access, Conference, ConferenceFields, DateStatus, Journal, JournalFields};
 pub use reference::{

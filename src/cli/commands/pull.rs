@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::cli::arguments::{parse_interval, path_parser};
 use crate::cli::common::Common;
-use crate::cli::output::{can_draw, counted, note, print_error, print_line};
+use crate::cli::output::{counted, note, print_error, print_line};
 use crate::model::{Dataset, Printable, printable_json};
 use crate::pull::body::ReadLimits;
 use crate::pull::catch_up::{Plan, Pull, Report, Verdict};
@@ -119,18 +119,14 @@ fn pull(
         CopyLocation::Sqlite(file) => Box::new(SqliteCopy::open(file, server, reload)?),
     };
     let are_named = !args.dataset.is_empty();
-    let mut datasets: Vec<Dataset> = Dataset::ALL.to_vec();
+    let mut datasets = Dataset::ALL.to_vec();
     datasets.retain(|dataset| !are_named || args.dataset.contains(dataset));
     let plan = Plan {
         datasets,
         are_named,
         verify: args.verify,
     };
-    let bar = if common.json || !can_draw() {
-        ProgressBar::hidden()
-    } else {
-        ProgressBar::new(0)
-    };
+    let bar = common.progress_bar();
     if let Ok(style) = ProgressStyle::with_template("loading {msg} {wide_bar} {pos}/{len} {eta}") {
         bar.set_style(style);
     }
@@ -176,13 +172,11 @@ impl PullReporter {
                 counted(entries, "change")
             ),
         };
-        match verdict {
-            Some(Verdict::Sound) => text.push_str("; equal to the service's"),
-            Some(Verdict::Repaired(_)) => {
-                text.push_str("; repaired, and equal to the service's now")
-            }
-            None => {}
-        }
+        text += match verdict {
+            Some(Verdict::Sound) => "; equal to the service's",
+            Some(Verdict::Repaired(_)) => "; repaired, and equal to the service's now",
+            None => "",
+        };
         if !self.json {
             print_line(&text);
         }

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-use crate::model::message::{Remedy, message};
-use crate::model::{Id, Message};
+use crate::model::{Id, Message, Remedy, message};
 
 /// A line of a source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -1,14 +1,12 @@
 //! Similar findings, each kind in one line.
 
-use std::collections::HashMap;
 use std::fmt;
 
 use serde::Serialize;
 
 use super::finding::Finding;
-use crate::model::message::{Remedy, first_of};
 use crate::model::printable::Printable;
-use crate::model::{Id, Message};
+use crate::model::{Id, Joined, Message, Remedy, first_of};
 
 /// The maximum number of lines, ids and values in a report.
 const MAX_SHOWN: usize = 3;
@@ -47,67 +45,47 @@ pub struct FindingGroup {
     messages_differ: bool,
 }
 
-/// The properties that the findings of a group share: the file, the kind, the rule, the code, the field unless all
-/// fields share the remedy, and the value and the message if each value has its own remedy.
-type GroupKey = (
-    Option<String>,
-    Option<&'static str>,
-    Option<&'static str>,
-    &'static str,
-    Option<String>,
-    Option<(Option<String>, String)>,
-);
-
-/// The groups of a run. Only the first are kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct FindingGroups {
-    pub groups: Vec<FindingGroup>,
-    pub indexes: HashMap<GroupKey, usize>,
+/// The properties that the findings of a group share.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct GroupKey {
+    file: Option<String>,
+    kind: Option<&'static str>,
+    rule: Option<&'static str>,
+    code: &'static str,
+    /// `None` if all fields share the remedy.
+    field: Option<String>,
+    /// The value and the message, if each value has its own remedy.
+    value: Option<(Option<String>, String)>,
 }
 
-impl FindingGroups {
-    /// Adds a finding to its group.
-    pub fn add(&mut self, found: &Finding) {
-        const MAX: usize = 1_000;
-        let Finding {
-            message,
-            file,
-            kind,
-            rule,
-            ..
-        } = found;
-        let field = found
-            .field
-            .clone()
-            .filter(|_| message.remedy != Remedy::OfAllFields);
-        let value = (message.remedy == Remedy::OfValue)
-            .then(|| (found.value.clone(), message.text.clone()));
-        let key: GroupKey = (file.clone(), *kind, *rule, message.code, field, value);
-        if let Some(at) = self.indexes.get(&key) {
-            self.groups[*at].add(found);
-        } else if self.groups.len() < MAX {
-            self.indexes.insert(key, self.groups.len());
-            self.groups.push(FindingGroup::of(found));
+impl GroupKey {
+    pub fn of(found: &Finding) -> GroupKey {
+        let message = &found.message;
+        let field = found.field.clone();
+        let value = || (found.value.clone(), message.text.clone());
+        GroupKey {
+            file: found.file.clone(),
+            kind: found.kind,
+            rule: found.rule,
+            code: message.code,
+            field: field.filter(|_| message.remedy != Remedy::OfAllFields),
+            value: (message.remedy == Remedy::OfValue).then(value),
         }
     }
 }
 
 impl FindingGroup {
-    /// Returns a group of one finding.
-    pub(super) fn of(found: &Finding) -> FindingGroup {
-        let file = found.file.clone();
-        let message = found.message.clone();
-        let mut group = FindingGroup {
-            file,
+    /// Returns an empty group for a finding, and for those with an equal key.
+    pub(super) fn new(found: &Finding) -> FindingGroup {
+        FindingGroup {
+            file: found.file.clone(),
             kind: found.kind,
-            message,
+            message: found.message.clone(),
             ..FindingGroup::default()
-        };
-        group.add(found);
-        group
+        }
     }
 
-    fn add(&mut self, found: &Finding) {
+    pub(super) fn add(&mut self, found: &Finding) {
         self.count += 1;
         let position = (found.line, found.id);
         if position != (None, None) && position != self.last {
@@ -124,9 +102,9 @@ impl FindingGroup {
             (&mut self.values, &found.value, MAX_SHOWN),
         ] {
             // One more than is shown.
-            let is_new = |text: &&String| texts.len() <= max && !texts.contains(*text);
-            let new = text.as_ref().filter(is_new).cloned();
-            texts.extend(new);
+            if texts.len() <= max && !text.as_ref().is_none_or(|text| texts.contains(text)) {
+                texts.extend(text.clone());
+            }
         }
     }
 }
@@ -136,13 +114,10 @@ fn show(texts: &[String], max: usize, quote: &str, end: &str) -> String {
     if texts.is_empty() {
         return String::new();
     }
-    let first: Vec<String> = texts
-        .iter()
-        .take(max)
-        .map(|text| format!("{quote}{}{quote}", Printable(text)))
-        .collect();
+    let first = texts.iter().take(max);
+    let first = first.map(|text| format!("{quote}{}{quote}", Printable(text)));
     let more = if texts.len() > max { " and more" } else { "" };
-    first.join(", ") + more + end
+    first.joined(", ") + more + end
 }
 
 impl fmt::Display for FindingGroup {
@@ -171,6 +146,8 @@ impl fmt::Display for FindingGroup {
 impl fmt::Display for Finding {
     /// Formats the finding as a group of its own.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        FindingGroup::of(self).fmt(f)
+        let mut group = FindingGroup::new(self);
+        group.add(self);
+        group.fmt(f)
     }
 }

@@ -1,35 +1,36 @@
-//! Faults of rows and warnings, one by one, in [`groups`], and as [`bad_rows`].
+//! Faults of rows and warnings, one by one, and in [`groups`].
 
-mod bad_rows;
 mod finding;
 mod groups;
 
 use std::collections::HashSet;
 use std::fmt;
 
-pub use self::bad_rows::BadRows;
+use indexmap::{IndexMap, IndexSet};
+
 pub(in crate::import) use self::finding::shortened;
 pub use self::finding::{FilePosition, Finding, cut};
 pub use self::groups::FindingGroup;
-use self::groups::FindingGroups;
-use crate::model::Message;
+use self::groups::GroupKey;
+use crate::model::{Joined, Message};
 
 /// The faults that stop an import, or its warnings. All are counted, and the first [`Findings::MAX_KEPT`] are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     kept: Vec<Finding>,
-    groups: FindingGroups,
+    groups: IndexMap<GroupKey, FindingGroup>,
     total: usize,
-    rows: BadRows,
+    rows: HashSet<FilePosition>,
+    is_of_file: bool,
 }
 
 impl Findings {
-    /// The number of findings that are kept.
+    /// The number of findings that are kept, and of rows that are known.
     pub const MAX_KEPT: usize = 10_000;
 
     /// Returns the groups of similar findings, in the order of files and lines.
-    pub fn groups(&self) -> &[FindingGroup] {
-        &self.groups.groups
+    pub fn groups(&self) -> impl ExactSizeIterator<Item = &FindingGroup> {
+        self.groups.values()
     }
 
     /// Returns the kept findings.
@@ -47,14 +48,25 @@ impl Findings {
         self.total == 0
     }
 
-    /// Returns the rows with a finding.
-    pub fn rows(&self) -> &BadRows {
+    /// Returns the rows with a finding: the first [`Findings::MAX_KEPT`], and one more if there are more.
+    pub fn rows(&self) -> &HashSet<FilePosition> {
         &self.rows
+    }
+
+    /// Whether a finding is about a whole file. Then its rows are not known.
+    pub fn is_of_file(&self) -> bool {
+        self.is_of_file
     }
 
     /// Notes that a finding is about a whole file.
     pub(in crate::import) fn mark_file(&mut self) {
-        self.rows.of_file = true;
+        self.is_of_file = true;
+    }
+
+    fn add_row(&mut self, position: &FilePosition) {
+        if self.rows.len() <= Findings::MAX_KEPT && !self.rows.contains(position) {
+            self.rows.insert(position.clone());
+        }
     }
 
     /// Removes the findings about some rows. If there are more findings than are kept, all stay.
@@ -62,9 +74,9 @@ impl Findings {
         if rows.is_empty() || self.total > self.kept.len() {
             return;
         }
-        self.rows.rows.retain(|row| !rows.contains(row));
+        self.rows.retain(|row| !rows.contains(row));
         self.total = 0;
-        self.groups = FindingGroups::default();
+        self.groups.clear();
         let kept = std::mem::take(&mut self.kept).into_iter();
         let others = kept.filter(|found| found.position().is_none_or(|row| !rows.contains(&row)));
         self.extend(others);
@@ -72,10 +84,10 @@ impl Findings {
 
     /// Adds the findings of another run over the same files.
     pub(in crate::import) fn append(&mut self, other: Findings) {
-        other.rows.rows.iter().for_each(|row| self.rows.add(row));
-        self.rows.of_file |= other.rows.of_file;
+        other.rows.iter().for_each(|row| self.add_row(row));
+        self.is_of_file |= other.is_of_file;
         let total = self.total + other.total;
-        other.kept.into_iter().for_each(|found| self.add(found));
+        self.extend(other.kept);
         self.total = total;
     }
 
@@ -86,13 +98,19 @@ impl Findings {
         value: Option<&str>,
         message: impl Into<Message>,
     ) {
-        self.rows.add(position);
+        self.add_row(position);
         self.add(Finding::new(position, field, value, message.into()));
     }
 
     pub(in crate::import) fn add(&mut self, found: Finding) {
+        const MAX_GROUPS: usize = 1_000;
         self.total += 1;
-        self.groups.add(&found);
+        let key = GroupKey::of(&found);
+        if self.groups.len() < MAX_GROUPS || self.groups.contains_key(&key) {
+            let group = self.groups.entry(key);
+            let group = group.or_insert_with(|| FindingGroup::new(&found));
+            group.add(&found);
+        }
         if self.kept.len() < Findings::MAX_KEPT {
             self.kept.push(found);
         }
@@ -100,31 +118,19 @@ impl Findings {
 
     /// Sorts the findings by file, in order of appearance, and by line. Several phases find some in the same file.
     pub(in crate::import) fn sort(&mut self) {
-        let groups = &mut self.groups.groups;
-        let mut files: Vec<Option<String>> = Vec::new();
-        for file in groups.iter().map(|group| &group.file) {
-            if file.is_some() && !files.contains(file) {
-                files.push(file.clone());
-            }
-        }
-        let index = |file: &Option<String>| {
-            let known = files.iter().position(|known| known == file);
-            known.unwrap_or(files.len())
+        let groups = self.groups.values();
+        let files: IndexSet<String> = groups.filter_map(|group| group.file.clone()).collect();
+        let index = |file: &Option<String>| match file {
+            Some(file) => files.get_index_of(file),
+            None => Some(files.len()),
         };
-        self.kept.sort_by_cached_key(|found| {
-            let file = index(&found.file);
-            (file, found.line, found.kind, found.id)
-        });
-        groups.sort_by_cached_key(|group| {
+        self.kept
+            .sort_by_cached_key(|found| (index(&found.file), found.line, found.kind, found.id));
+        self.groups.sort_by_cached_key(|_, group| {
             let line = group.lines.first().copied();
-            (
-                index(&group.file),
-                line,
-                group.kind,
-                group.ids.first().copied(),
-            )
+            let id = group.ids.first().copied();
+            (index(&group.file), line, group.kind, id)
         });
-        self.groups.indexes.clear();
     }
 }
 
@@ -137,14 +143,7 @@ impl Extend<Finding> for Findings {
 impl fmt::Display for Findings {
     /// Writes one fault per line, without a final line end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            &self
-                .kept
-                .iter()
-                .map(Finding::to_string)
-                .collect::<Vec<_>>()
-                .join("\n"),
-        )
+        f.write_str(&self.kept.iter().joined("\n"))
     }
 }
 
@@ -181,7 +180,7 @@ mod tests {
     fn shown(faults: &[Finding]) -> Vec<String> {
         let mut all = of(faults);
         all.sort();
-        all.groups().iter().map(ToString::to_string).collect()
+        all.groups().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -400,7 +399,7 @@ mod tests {
             );
         }
         assert_eq!((bad.kept().len(), bad.total()), (10_000, 12_345));
-        assert_eq!(bad.groups()[0].count, 12_345);
+        assert_eq!(bad.groups().next().unwrap().count, 12_345);
         assert!(
             bad.to_string()
                 .ends_with("tags.csv:9999: xxx\ntags.csv:10000: xxx")

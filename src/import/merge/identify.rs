@@ -8,11 +8,9 @@ use super::report::{FreeIds, Report};
 use crate::import::findings::{FilePosition, Finding, shortened};
 use crate::import::lint::valid_issn;
 use crate::import::read::options::ISSN_COLUMNS;
-use crate::import::rows::{ImportRow, ListOptions, RowEdit};
+use crate::import::rows::{ImportRow, ListOptions};
 use crate::model::fold::is_blank;
-use crate::model::message::{Joined, Message, first_of, message};
-use crate::model::value::FieldValue;
-use crate::model::{Curated, Id, RecordFields};
+use crate::model::{Curated, FieldValue, Id, Joined, Message, RecordFields, first_of, message};
 use crate::store::{Snapshot, StoreError};
 
 /// Finds the records of rows without ids. The sets are tried one after the other over all rows, and a later set finds
@@ -37,8 +35,7 @@ pub(super) fn identify<F: RecordFields + ListedFields>(
     identifier.number_newcomers()?;
     // The other rows are left out, or refused. The links of bad ones still count.
     let withdrawn = &report.withdrawn;
-    let is_counted = |row: &ImportRow<F>| row.is_bad && !withdrawn.contains(&row.position);
-    rows.retain(|row| row.id.is_some() || is_counted(row));
+    rows.retain(|row| row.id.is_some() || row.is_bad && !withdrawn.contains(&row.position));
     Ok(())
 }
 
@@ -110,12 +107,11 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
     fn collect_choices(&mut self) {
         for at in 0..self.rows.len() {
             let row = &self.rows[at];
-            let statement = row.edit.statement().filter(|_| row.id.is_none());
-            let Some(statement) = statement else {
+            if row.id.is_some() {
                 self.choices.push(Vec::new());
                 continue;
-            };
-            let values = statement.values();
+            }
+            let values = row.edit.statement.values();
             let mut choices = Vec::with_capacity(self.sets.len());
             for set in &mut self.sets {
                 let of_set = set.choices::<F>(&values);
@@ -152,11 +148,11 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
         let state = self.state;
         for at in 0..self.rows.len() {
             let row = &self.rows[at];
-            let (Some(id), RowEdit::Set(statement)) = (row.id, &row.edit) else {
+            let Some(id) = row.id.filter(|_| !row.edit.is_removal) else {
                 continue;
             };
             let stored = state.find_stored::<F>(id)?.map(Curated::into_fields);
-            let fields = merged_fields(statement, stored, self.list);
+            let fields = merged_fields(&row.edit.statement, stored, self.list);
             self.index(id, &fields);
         }
         state.for_each_record::<F, StoreError>(|record, _, _| {
@@ -171,9 +167,7 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
         let values = fields.values();
         for set in &mut self.sets {
             let choices = set.choices::<F>(&values);
-            if set.is_wanted(&choices) {
-                set.add(id, choices);
-            }
+            set.add(id, &choices);
         }
     }
 
@@ -254,11 +248,7 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
 
     /// Returns the ISSNs of a row and of its record, if they contradict each other.
     fn contradiction(&self, at: usize, id: Id) -> Result<Option<(String, String)>, StoreError> {
-        let statement = self.rows[at].edit.statement();
-        let own = statement.map(|statement| valid_issns::<F>(&statement.values()));
-        let Some(own) = own.filter(|own| !own.is_empty()) else {
-            return Ok(None);
-        };
+        let own = valid_issns::<F>(&self.rows[at].edit.statement.values());
         let record = self.state.find_stored::<F>(id)?;
         Ok(record
             .and_then(|record| contradiction(&own, &valid_issns::<F>(&record.fields().values()))))
@@ -286,13 +276,13 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
         let own = &self.choices[at];
         let last = own.len() - 1;
         let mut partial = self.sets[last].find_partial(&own[last]);
-        let may_be_meant = |id: &Id| match self.claims.get(id) {
+        let meant = partial.find(|(_, id, _)| match self.claims.get(id) {
             None => true,
             Some(Claim { row, set }) => {
                 set.is_none() && !are_distinct(own, &self.choices[*row], last)
             }
-        };
-        let Some((values, id, others)) = partial.find(|(_, id, _)| may_be_meant(id)) else {
+        });
+        let Some((values, id, others)) = meant else {
             return Ok(None);
         };
         let gaps = gaps(&self.sets[last], values, others);
@@ -318,8 +308,7 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
                 "differs from the row at {} only in spelling, so it counts once, as it is spelled there",
                 first.position
             );
-            let warnings = &mut self.report.lint.findings;
-            warnings.push(&row.position, None, None, message);
+            self.report.warn(&row.position, None, message);
             self.closed.insert(at);
         }
         is_repeated
@@ -337,12 +326,11 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
         let one = one::<F>();
         let shared = shown_values(row, set);
         let matched = set.columns();
-        // A row that removes a record by its id has no values.
-        let statements = row.edit.statement().zip(other.edit.statement());
-        let differing = statements.map(|(one, two)| differences(one.fields(), two.fields()));
-        let differing = differing.into_iter().flatten();
-        let differing = differing.filter(|(at, ..)| !matched.contains(at));
-        let mut differing: Vec<_> = differing.collect();
+        let is_removal = row.edit.is_removal || other.edit.is_removal;
+        let fields = [row, other].map(|row| row.edit.statement.fields());
+        let mut differing: Vec<_> = differences(fields[0], fields[1])
+            .filter(|(at, ..)| !is_removal && !matched.contains(at))
+            .collect();
         // Those that one row lacks are last.
         differing.sort_by_key(|(_, one, other)| one.is_null() || other.is_null());
         let names = differing
@@ -371,7 +359,7 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
             if row.is_bad && (!self.list.leaves_out_new || unmatched.contains(&row.position)) {
                 continue;
             }
-            if matches!(row.edit, RowEdit::RemoveMatch(_)) && !self.list.is_list {
+            if row.edit.is_removal && !self.list.is_list {
                 let message = "is missing; a row that removes a record needs its id, or --match";
                 self.refuse(at, Some("id"), message);
             } else if self.report.is_new(row, self.list) {
@@ -386,19 +374,20 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
     /// Returns the rows with a fault in a field of a match set. Whether they have a record is unknown.
     fn rows_with_bad_match_fields(&self) -> HashSet<FilePosition> {
         let columns: Vec<usize> = self.sets.iter().flat_map(MatchSet::columns).collect();
-        let is_matched = |name: &str| {
-            let at = F::table().index_of(name);
-            at.is_some_and(|at| columns.contains(&at))
-        };
         let faults = self.report.bad.kept().iter();
-        let matched = faults.filter(|found| found.field.as_deref().is_none_or(is_matched));
+        let matched = faults.filter(|found| match &found.field {
+            Some(name) => {
+                let at = F::table().index_of(name);
+                at.is_some_and(|at| columns.contains(&at))
+            }
+            None => true,
+        });
         matched.filter_map(Finding::position).collect()
     }
 
     /// Gives the next free id to a row, unless it means the same record as another new row.
     fn number(&mut self, at: usize) -> Result<(), StoreError> {
-        let statement = self.rows[at].edit.statement();
-        let has_name = statement.is_some_and(|values| !values.fields().name().is_empty());
+        let has_name = !self.rows[at].edit.statement.fields().name().is_empty();
         // A row without a name is bad, whatever it means, so no other row is compared with it.
         let is_compared = has_name && self.list.is_list;
         let sets = 0..if is_compared { self.sets.len() } else { 0 };
@@ -406,8 +395,8 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
             let equal = self.find_equal(at, set);
             let claims = equal.iter().filter_map(|id| self.claims.get(id));
             let mut rows = claims.map(|claim| claim.row);
-            let is_same = |row: &usize| !are_distinct(&self.choices[at], &self.choices[*row], set);
-            if let Some(other) = rows.find(is_same) {
+            let own = &self.choices[at];
+            if let Some(other) = rows.find(|row| !are_distinct(own, &self.choices[*row], set)) {
                 if !self.drop_if_repeated(at, other) {
                     self.refuse_same(other, at, set);
                     self.refuse_same(at, other, set);
@@ -424,11 +413,10 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
         };
         if !self.list.is_list {
             let message = "has no id, so it is a new record; it was not compared with the others, as --match does";
-            let warnings = &mut self.report.lint.findings;
-            warnings.push(position, Some("id"), None, message);
+            self.report.warn(position, Some("id"), message);
         }
         for set in sets {
-            self.sets[set].add(id, self.choices[at][set].clone());
+            self.sets[set].add(id, &self.choices[at][set]);
         }
         self.claims.insert(id, Claim { row: at, set: None });
         self.rows[at].id = Some(id);
@@ -456,28 +444,25 @@ fn gaps(set: &MatchSet<'_>, values: &[String], others: &[String]) -> String {
     let lacking = sides.into_iter().filter(|(_, values)| !is_complete(values));
     let lacking =
         lacking.map(|(who, values)| format!("{who} {}", set.names(&|at| values[at].is_empty())));
-    format!(
-        "{agreeing} agrees, but {}",
-        lacking.collect::<Vec<_>>().join(", and ")
-    )
+    format!("{agreeing} agrees, but {}", lacking.joined(", and "))
 }
 
-/// Returns the fields of a set with the values of a row. Values of blanks alone are escaped.
+/// Returns the fields of a set with the values of a row. Values of blanks alone are escaped. A row that removes a record
+/// by its id has no values.
 fn shown_values<F: RecordFields + ListedFields>(row: &ImportRow<F>, set: &MatchSet<'_>) -> String {
-    let Some(statement) = row.edit.statement() else {
+    let values = row.edit.statement.values();
+    if set.columns().iter().all(|at| values[*at].is_null()) {
         return format!("{} the same", set.names(&|_| true));
-    };
-    let values = statement.values();
-    let shown = |(name, columns): &(&str, Vec<usize>)| {
+    }
+    let fields = set.fields.iter().map(|(name, columns)| {
         let texts = columns.iter().map(|at| values[*at].to_csv(&()));
-        let filled: Vec<String> = texts
-            .filter(|text| !text.is_empty())
-            .map(|text| visible(&text))
-            .collect();
-        format!("`{name}` `{}`", filled.join(", "))
-    };
-    let fields: Vec<String> = set.fields.iter().map(shown).collect();
-    fields.join(", ")
+        let filled = texts.filter(|text| !text.is_empty());
+        format!(
+            "`{name}` `{}`",
+            filled.map(|text| visible(&text)).joined(", ")
+        )
+    });
+    fields.joined(", ")
 }
 
 /// Returns a text, or its escaped form if it is blank.
@@ -493,31 +478,32 @@ fn visible(text: &str) -> String {
 
 /// Returns true if two rows set the same values, apart from their spelling.
 fn repeats<F: RecordFields>(row: &ImportRow<F>, other: &ImportRow<F>) -> bool {
-    let (RowEdit::Set(one), RowEdit::Set(two)) = (&row.edit, &other.edit) else {
-        return false;
-    };
+    let [one, two] = [row, other].map(|row| &row.edit.statement);
     let mut differing = differences(one.fields(), two.fields());
-    one.has_links_of(two)
+    !row.edit.is_removal
+        && !other.edit.is_removal
+        && one.has_links_of(two)
         && differing.all(|(at, one, two)| mean_the_same(&F::table().fields[at], one, two))
 }
 
 /// Returns the valid ISSN of each edition of a journal.
 fn valid_issns<F: RecordFields + ListedFields>(values: &[&dyn FieldValue]) -> Vec<Option<String>> {
-    let columns = column_indexes::<F>(&ISSN_COLUMNS);
-    let valid = |at: &usize| valid_issn(&F::table().fields[*at].column, &values[*at].to_csv(&()));
-    columns.iter().map(valid).collect()
+    let columns = column_indexes::<F>(&ISSN_COLUMNS).into_iter();
+    columns
+        .map(|at| valid_issn(&F::table().fields[at].column, &values[at].to_csv(&())))
+        .collect()
 }
 
 /// Returns two valid ISSNs of the same edition that differ, unless one of the journals has all ISSNs of the other.
 fn contradiction(one: &[Option<String>], other: &[Option<String>]) -> Option<(String, String)> {
     let has_all = |of: &[Option<String>], issns: &[Option<String>]| {
-        let mut issns = issns.iter().flatten();
-        issns.all(|issn| of.contains(&Some(issn.clone())))
+        let mut issns = issns.iter();
+        issns.all(|issn| issn.is_none() || of.contains(issn))
     };
     if has_all(one, other) || has_all(other, one) {
         return None;
     }
-    let editions = one.iter().zip(other);
-    let mut filled = editions.filter_map(|(one, other)| Some((one.clone()?, other.clone()?)));
+    let editions = one.iter().cloned().zip(other.iter().cloned());
+    let mut filled = editions.filter_map(|(one, other)| one.zip(other));
     filled.find(|(one, other)| one != other)
 }

@@ -3,13 +3,11 @@
 use super::match_set::comparable_value;
 use super::report::{ListCounts, Report};
 use crate::import::lint::{comparable_word, fix_text};
-use crate::import::read::statement::{CellContent, Statement};
+use crate::import::read::statement::CellContent::{self, Absent, Clear, Constant, Empty, Value};
+use crate::import::read::statement::Statement;
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::{ImportRow, ListOptions};
-use crate::model::field::Field;
-use crate::model::fold::match_form;
-use crate::model::value::{FieldValue, ValueKind};
-use crate::model::{Curated, Fields, Message};
+use crate::model::{Curated, Field, FieldValue, Fields, Message, ValueKind, match_form};
 
 /// A kind of row that lists of others may change.
 pub(in crate::import) trait ListedFields: Fields {
@@ -46,23 +44,20 @@ impl<F: ListedFields> ListedRow<F> {
         found_by: Option<usize>,
     ) -> ListedRow<F> {
         let update = list.update.as_ref();
-        let is_taken = |column| update.is_none_or(|update| update.contains(column));
         let contents = F::table().fields.iter().zip(contents);
         let contents = contents.map(|(field, content)| match content {
-            _ if !is_taken(&field.column) => CellContent::Absent,
-            CellContent::Empty if list.clear.contains(&field.column) => CellContent::Clear,
+            _ if update.is_some_and(|update| !update.contains(&field.column)) => Absent,
+            Empty if list.clear.contains(&field.column) => Clear,
             content => content,
         });
-        let has_issn = |set: usize| {
-            let mut names = list.matching[set].iter();
-            names.any(|name| name.starts_with("issn"))
-        };
+        let set = found_by.map(|set| &list.matching[set]);
         ListedRow {
             fields: fields.clone(),
             contents: contents.collect(),
             is_update: update.is_some(),
             found_by,
-            is_found_without_issn: found_by.is_some_and(|set| !has_issn(set)),
+            is_found_without_issn: set
+                .is_some_and(|set| !set.iter().any(|name| name.starts_with("issn"))),
             warnings: Vec::new(),
             is_respelled: false,
         }
@@ -79,22 +74,20 @@ impl<F: ListedFields> ListedRow<F> {
             let field = &F::table().fields[at];
             let new = values[at];
             match self.contents[at] {
-                CellContent::Absent => {}
-                CellContent::Empty => counts.kept += u64::from(!old.is_null()),
-                CellContent::Clear => taken[at] = true,
+                Absent => {}
+                Empty => counts.kept += u64::from(!old.is_null()),
+                Clear => taken[at] = true,
                 _ if matches!(field.kind, ValueKind::Links(_)) => {}
-                CellContent::Constant => taken[at] = old.is_null(),
-                CellContent::Value if are_equal(old, new) => {}
-                CellContent::Value if is_damaged_copy(field, old, new) => is_respelled = true,
-                CellContent::Value if field.kind == ValueKind::Texts && !self.is_update => {
+                Constant => taken[at] = old.is_null(),
+                Value if are_equal(old, new) => {}
+                Value if is_damaged_copy(field, old, new) => is_respelled = true,
+                Value if field.kind == ValueKind::Texts && !self.is_update => {
                     let added = new_items(field, old, new);
                     is_respelled |= added.is_empty();
                     fields.values_mut()[at].add_texts(added);
                 }
-                CellContent::Value if !self.is_update && mean_the_same(field, old, new) => {
-                    is_respelled = true
-                }
-                CellContent::Value => taken[at] = true,
+                Value if !self.is_update && mean_the_same(field, old, new) => is_respelled = true,
+                Value => taken[at] = true,
             }
         }
         fields.replace_named(self.fields.clone(), &mut taken.into_iter());
@@ -109,10 +102,10 @@ pub(super) fn merge_row<F: ListedFields>(
     row: &ImportRow<F>,
     stored: Option<&F>,
     list: Option<&ListOptions>,
-    link: impl FnOnce(&mut F, Option<&ListedRow<F>>, &mut RowFaults<'_>),
     report: &mut Report,
+    link: impl FnOnce(&mut F, Option<&ListedRow<F>>, &mut RowFaults<'_>),
 ) -> Option<Curated<F>> {
-    let statement = row.edit.statement()?;
+    let statement = &row.edit.statement;
     let mut faults = RowFaults::new(&row.position, &mut report.bad);
     let mut fields = stored.cloned().unwrap_or_default();
     let mut listed = None;
@@ -131,8 +124,9 @@ pub(super) fn merge_row<F: ListedFields>(
     if row.is_bad || faults.has_fault() {
         return None;
     }
-    let broken = |broken| faults.push_faults(None, broken);
-    let merged = Curated::new(row.id?, fields).map_err(broken).ok()?;
+    let merged = Curated::new(row.id?, fields)
+        .map_err(|broken| faults.push_faults(None, broken))
+        .ok()?;
     if let Some(stored) = stored {
         report.counts.count_removed(stored, merged.fields());
     }
@@ -141,8 +135,7 @@ pub(super) fn merge_row<F: ListedFields>(
         report.counts.respelled += u64::from(is_unchanged && listed.is_respelled);
         for (at, message) in listed.warnings {
             let column = &F::table().fields[at].column;
-            let warnings = &mut report.lint.findings;
-            warnings.push(&row.position, Some(column), None, message);
+            report.warn(&row.position, Some(column), message);
         }
     }
     Some(merged)
@@ -190,14 +183,12 @@ pub(super) fn mean_the_same(field: &Field, old: &dyn FieldValue, new: &dyn Field
     if field.kind != ValueKind::Text {
         return false;
     }
-    let one = comparable_value(field, old);
-    let other = comparable_value(field, new);
-    if !one.is_empty() && one == other {
-        return true;
-    }
-    let word = |text: &String| comparable_word(&field.name, text);
-    let words = [old, new].map(|value| value.texts().first().map(word));
-    words[0].is_some() && words[0] == words[1]
+    let values = [old, new].map(|value| comparable_value(field, value));
+    let words = [old, new].map(|value| {
+        let text = value.texts().first();
+        text.map(|text| comparable_word(&field.name, text))
+    });
+    !values[0].is_empty() && values[0] == values[1] || words[0].is_some() && words[0] == words[1]
 }
 
 /// Returns the items of a list that the stored list does not have in any spelling.
@@ -213,4 +204,23 @@ fn new_items(field: &Field, old: &dyn FieldValue, new: &dyn FieldValue) -> Vec<S
         }
     }
     added
+}
+
+impl ListCounts {
+    /// Counts the values and items of a stored row that it does not have after the import.
+    fn count_removed<F: Fields>(&mut self, stored: &F, fields: &F) {
+        let values = stored.values().into_iter().zip(fields.values());
+        for (field, (old, new)) in F::table().fields.iter().zip(values) {
+            if old.is_null() {
+                continue;
+            }
+            if new.is_null() {
+                self.cleared += 1;
+            } else if field.kind.is_list() {
+                let ids = old.ids().iter().filter(|id| !new.ids().contains(id));
+                let texts = new_items(field, new, old);
+                self.removed_items += (ids.count() + texts.len()) as u64;
+            }
+        }
+    }
 }

@@ -1,19 +1,15 @@
 //! The fields that identify records in rows without ids, and an index of the records by their values in them.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::slice;
 
 use url::Url;
 
 use crate::import::lint::valid_issn;
 use crate::import::read::options::{ISSN_COLUMNS, columns_of};
-use crate::model::field::Field;
-use crate::model::fold::match_form;
-use crate::model::message::Joined;
 use crate::model::value::text::ITEM_SEPARATOR;
-use crate::model::value::{FieldValue, ValueKind};
-use crate::model::{Id, RecordFields};
+use crate::model::{Field, FieldValue, Id, Joined, RecordFields, ValueKind, match_form};
 
 /// The comparable values of a row or record in the fields of a match set, for each choice among two ISSNs. A missing
 /// value is empty.
@@ -26,14 +22,14 @@ pub(super) struct MatchSet<'a> {
     pub number: usize,
     /// The fields, each with its columns in the table of a dataset: both ISSNs for `issn`, else one.
     pub fields: Vec<(&'a str, Vec<usize>)>,
-    /// The values of the rows in each field. Records without any of them are not indexed.
-    wanted: HashSet<(usize, String)>,
-    /// The id and the values of each record. A record with two ISSNs is included once for each.
+    /// The id and the values of each record that shares a value with a row. A record with two ISSNs is included once for
+    /// each.
     records: Vec<(Id, Vec<String>)>,
     /// The records with these values in all fields.
     by_values: HashMap<Vec<String>, Vec<Id>>,
-    /// The indexes of the records with a value in a field. The flag separates records that have values in all fields.
-    by_value: HashMap<(bool, usize, String), Vec<usize>>,
+    /// For each field and value of a row, the indexes of the records with this value: of those with gaps in other
+    /// fields, and of those with values in all fields.
+    by_value: HashMap<(usize, String), [Vec<usize>; 2]>,
 }
 
 /// Returns true if there is a value in each field.
@@ -83,53 +79,52 @@ impl MatchSet<'_> {
 
     /// Returns true if a field of the set is an ISSN.
     pub fn has_issn(&self) -> bool {
-        let is_issn = |(name, _): &(&str, Vec<usize>)| ISSN_COLUMNS.contains(&columns_of(name)[0]);
-        self.fields.iter().any(is_issn)
+        let mut fields = self.fields.iter();
+        fields.any(|(name, _)| ISSN_COLUMNS.contains(&columns_of(name)[0]))
     }
 
     /// Returns the comparable values of a row or record.
     pub fn choices<F: RecordFields>(&self, values: &[&dyn FieldValue]) -> Choices {
-        let comparable = |at: &usize| comparable_value(&F::table().fields[*at], values[*at]);
-        let mut choices = vec![Vec::new()];
+        let mut choices: Choices = vec![Vec::new()];
         for (_, columns) in &self.fields {
-            let mut values: BTreeSet<String> = columns.iter().map(comparable).collect();
-            if values.len() > 1 {
-                values.remove("");
+            let columns = columns.iter();
+            let mut own: BTreeSet<String> = columns
+                .map(|at| comparable_value(&F::table().fields[*at], values[*at]))
+                .collect();
+            if own.len() > 1 {
+                own.remove("");
             }
-            let values = &values;
-            let extended = choices.iter().flat_map(|chosen: &Vec<String>| {
-                let with = |value: &String| [&chosen[..], slice::from_ref(value)].concat();
-                values.iter().map(with)
+            let extended = choices.iter().flat_map(|chosen| {
+                own.iter()
+                    .map(|value| [&chosen[..], slice::from_ref(value)].concat())
             });
             choices = extended.collect();
         }
         choices
     }
 
-    /// Notes the values of a row.
+    /// Notes the values of a row. Only records with one of them are added later.
     pub fn want(&mut self, choices: &Choices) {
-        let values = choices.iter().flat_map(|values| filled(values));
-        self.wanted
-            .extend(values.map(|(field, value)| (field, value.clone())));
+        for (field, value) in choices.iter().flat_map(|values| filled(values)) {
+            self.by_value.entry((field, value.clone())).or_default();
+        }
     }
 
-    /// Returns true if a row has one of these values in the same field.
-    pub fn is_wanted(&self, choices: &Choices) -> bool {
-        let mut values = choices.iter().flat_map(|values| filled(values));
-        values.any(|(field, value)| self.wanted.contains(&(field, value.clone())))
-    }
-
-    /// Adds a record to the index.
-    pub fn add(&mut self, id: Id, choices: Choices) {
+    /// Adds a record to the index, if it shares a value with a row.
+    pub fn add(&mut self, id: Id, choices: &Choices) {
         for values in choices {
-            let is_complete = is_complete(&values);
-            for (field, value) in filled(&values) {
-                let key = (is_complete, field, value.clone());
-                let sharing = self.by_value.entry(key).or_default();
-                sharing.push(self.records.len());
+            let kind = usize::from(is_complete(values));
+            let mut is_shared = false;
+            for (field, value) in filled(values) {
+                if let Some(sharing) = self.by_value.get_mut(&(field, value.clone())) {
+                    sharing[kind].push(self.records.len());
+                    is_shared = true;
+                }
             }
-            self.by_values.entry(values.clone()).or_default().push(id);
-            self.records.push((id, values));
+            if is_shared {
+                self.by_values.entry(values.clone()).or_default().push(id);
+                self.records.push((id, values.clone()));
+            }
         }
     }
 
@@ -163,13 +158,11 @@ impl MatchSet<'_> {
     ) -> impl Iterator<Item = (&'r [String], Id, &'r [String])> {
         choices.iter().flat_map(|values| {
             // A complete record equals a complete row, or differs from it.
-            let kinds = if is_complete(values) { 0..=0 } else { 0..=1 };
-            let keys = filled(values).flat_map(move |(field, value)| {
-                let kinds = kinds.clone();
-                kinds.map(move |kind| (kind == 1, field, value.clone()))
-            });
-            let sharing = keys.filter_map(|key| self.by_value.get(&key)).flatten();
-            let sharing = sharing.map(|at| &self.records[*at]);
+            let kinds = if is_complete(values) { 1 } else { 2 };
+            let sharing = filled(values)
+                .filter_map(|(field, value)| self.by_value.get(&(field, value.clone())))
+                .flat_map(move |sharing| sharing.iter().take(kinds).flatten())
+                .map(|at| &self.records[*at]);
             let agreeing = sharing.filter(|(_, other)| agree(values, other));
             agreeing.map(|(id, other)| (values.as_slice(), *id, other.as_slice()))
         })

@@ -35,17 +35,14 @@ use self::references::{FoundLink, Resolved};
 pub use self::report::ListCounts;
 use self::report::Report;
 use super::lint::{Respelling, fix_text};
-use super::rows::{FilledFields, ImportRow, ImportRows, RowEdit};
+use super::rows::{FilledFields, ImportRow, ImportRows};
 use crate::import::findings::{FilePosition, Finding, Findings};
-use crate::import::read::statement::RecordLink;
 use crate::model::field::RowMember;
-use crate::model::message::{first_of, message};
-use crate::model::reference::ReferenceFields;
 use crate::model::{
-    ConferenceFields, Curated, Dataset, Fields, Id, JournalFields, OrganizationFields, TagFields,
+    ConferenceFields, Curated, Dataset, Fields, Id, JournalFields, OrganizationFields,
+    ReferenceFields, TagFields, first_of, message,
 };
-use crate::store::write::edit::Batch;
-use crate::store::{Snapshot, StoreError};
+use crate::store::{Batch, Snapshot, StoreError};
 
 /// An import without faults.
 #[derive(Debug)]
@@ -98,10 +95,10 @@ pub fn merge(
     loop {
         match merge_rows(rows.clone(), state, options) {
             Err(Refusal::BadRows(found)) => {
-                let known = bad.rows().rows.len();
+                let known = bad.rows().len();
                 bad.append(*found);
-                let is_allowed = bad.rows().are_allowed(most);
-                if !is_allowed || bad.rows().rows.len() == known {
+                let is_allowed = !bad.is_of_file() && bad.rows().len() <= most;
+                if !is_allowed || bad.rows().len() == known {
                     bad.sort();
                     return Err(Refusal::BadRows(Box::new(bad)));
                 }
@@ -122,12 +119,16 @@ fn merge_rows(
     state: &Snapshot,
     options: &MergeOptions,
 ) -> Result<Merged, Refusal> {
+    let mut fixes = Findings::default();
+    if options.fix {
+        fix_texts(&mut rows.conferences, &mut fixes);
+        fix_texts(&mut rows.journals, &mut fixes);
+    }
+    let filled = rows.filled_fields();
     let list = rows.list;
     let mut report = Report::new(rows.bad, rows.warnings, list.is_list, options.lints_all);
-    if options.fix {
-        fix_texts(&mut rows.conferences, &mut report.fixes);
-        fix_texts(&mut rows.journals, &mut report.fixes);
-    }
+    report.fixes = fixes;
+    report.counts.rows = filled.iter().map(|of_kind| of_kind.rows).sum();
     let organizations = drop_equal_rows(rows.organizations, &mut report);
     let tags = drop_equal_rows(rows.tags, &mut report);
     let mut conferences = drop_equal_rows(rows.conferences, &mut report);
@@ -137,8 +138,8 @@ fn merge_rows(
     let stored = state.references()?;
 
     let mut links = Links::default();
-    links.collect(&conferences, rows.create_links);
-    links.collect(&journals, rows.create_links);
+    links.collect(&conferences);
+    links.collect(&journals);
     let organizations = Resolved::new(
         &list,
         organizations,
@@ -165,7 +166,11 @@ fn merge_rows(
     after.check(state, options, &mut report)?;
     let merged = after.finish(state, options, report)?;
     let notes = rows.notes;
-    Ok(Merged { notes, ..merged })
+    Ok(Merged {
+        notes,
+        filled,
+        ..merged
+    })
 }
 
 /// All rows of the batch, merged.
@@ -214,7 +219,6 @@ impl After<'_> {
             mut fixes,
             assigned,
             counts,
-            filled,
             ..
         } = report;
         self.organizations.compare_untouched(&mut lint);
@@ -238,7 +242,7 @@ impl After<'_> {
             bad: Findings::default(),
             fixes,
             counts,
-            filled,
+            filled: Vec::new(),
         })
     }
 
@@ -260,15 +264,14 @@ impl After<'_> {
             if linking.is_empty() {
                 continue;
             }
-            let one_of = |dataset: Dataset| dataset.as_str().trim_end_matches('s');
-            let named: Vec<String> = linking
-                .iter()
-                .map(|(dataset, id)| format!("{} {id}", one_of(*dataset)))
-                .collect();
+            let named = linking.iter().map(|(dataset, id)| {
+                let one = dataset.as_str().trim_end_matches('s');
+                format!("{one} {id}")
+            });
             let message = message!(
                 "the {} is still linked by {}; remove it from them in the same run",
                 F::KIND,
-                first_of(&named, named.len(), NAMED)
+                first_of(named, linking.len(), NAMED)
             );
             bad.push(position, Some("deleted"), Some(&id.to_string()), message);
         }
@@ -279,10 +282,10 @@ impl After<'_> {
 /// Corrects the texts that rows set, and adds the corrections.
 fn fix_texts<F: Fields>(rows: &mut [ImportRow<F>], fixes: &mut Findings) {
     for ImportRow { position, edit, .. } in rows {
-        let RowEdit::Set(statement) = edit else {
+        if edit.is_removal {
             continue;
-        };
-        for (field, value) in Arc::make_mut(statement).values_mut() {
+        }
+        for (field, value) in Arc::make_mut(&mut edit.statement).values_mut() {
             value.replace_texts(&mut |text| {
                 let right = fix_text(&field.name, text)?;
                 fixes.add(Finding::fixed(position, &field.name, text, right.clone()));
@@ -327,28 +330,21 @@ fn fix_words(
 /// Returns the rows without those that equal an earlier one, with a warning for each of these. Bad rows stay, since
 /// their faults are about each.
 fn drop_equal_rows<F: Fields>(rows: Vec<ImportRow<F>>, report: &mut Report) -> Vec<ImportRow<F>> {
-    if !rows.is_empty() {
-        report.counts.rows += rows.len() as u64;
-        report.filled.push(FilledFields::of(&rows));
-    }
     let mut rows_of_id: HashMap<Option<Id>, usize> = HashMap::with_capacity(rows.len());
     for row in &rows {
         *rows_of_id.entry(row.id).or_default() += 1;
     }
-    let is_only = |row: &ImportRow<F>| row.id.is_some() && rows_of_id[&row.id] == 1;
     let mut first: HashMap<blake3::Hash, FilePosition> = HashMap::new();
     let mut kept = Vec::with_capacity(rows.len());
     for row in rows {
-        if is_only(&row) {
+        if row.id.is_some() && rows_of_id[&row.id] == 1 {
             kept.push(row);
             continue;
         }
         match first.entry(digest(&row)) {
             Entry::Occupied(equal) if !row.is_bad => {
-                let position = equal.get();
-                let message = message!("equals the row at {position}, so it counts once");
-                let warnings = &mut report.lint.findings;
-                warnings.push(&row.position, None, None, message);
+                let message = message!("equals the row at {}, so it counts once", equal.get());
+                report.warn(&row.position, None, message);
                 continue;
             }
             Entry::Occupied(_) => {}
@@ -362,12 +358,10 @@ fn drop_equal_rows<F: Fields>(rows: Vec<ImportRow<F>>, report: &mut Report) -> V
 /// Returns the same digest for rows that have the same id and the same content.
 fn digest<F: Fields>(row: &ImportRow<F>) -> blake3::Hash {
     let mut content = row.id.map_or(0, |id| id.get()).to_be_bytes().to_vec();
-    if !matches!(row.edit, RowEdit::Set(_)) {
+    if row.edit.is_removal {
         content.push(b'-');
     }
-    if let Some(statement) = row.edit.statement() {
-        statement.write(&mut content);
-    }
+    row.edit.statement.write(&mut content);
     blake3::hash(&content)
 }
 
@@ -379,21 +373,14 @@ struct Links<'a> {
 }
 
 impl<'a> Links<'a> {
-    /// Adds the links of rows that may create or change what they link to.
-    fn collect<F>(&mut self, rows: &'a [ImportRow<F>], creates: bool) {
-        fn is_kept<F>(link: &RecordLink<F>, creates: bool) -> bool {
-            creates || matches!(link, RecordLink::Object(_))
-        }
-        for row in rows {
-            let RowEdit::Set(statement) = &row.edit else {
-                continue;
-            };
+    /// Adds the links of rows that set values.
+    fn collect<F>(&mut self, rows: &'a [ImportRow<F>]) {
+        for row in rows.iter().filter(|row| !row.edit.is_removal) {
+            let statement = &row.edit.statement;
             let organizations = statement.organizations.iter();
-            let organizations = organizations.filter(|link| is_kept(link, creates));
             self.organizations
                 .extend(organizations.map(|link| (&row.position, link)));
             let tags = statement.tags.iter();
-            let tags = tags.filter(|link| is_kept(link, creates));
             self.tags.extend(tags.map(|link| (&row.position, link)));
         }
     }

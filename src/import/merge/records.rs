@@ -2,16 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::listed::{ListedFields, ListedRow, merge_row};
+use super::listed::{ListedFields, merge_row};
 use super::references::Resolved;
 use super::report::Report;
 use crate::import::findings::FilePosition;
 use crate::import::lint::{Lint, Lintable, RowLocation};
-use crate::import::read::statement::{CellContent, Statement};
-use crate::import::row_faults::RowFaults;
-use crate::import::rows::{ImportRow, ListOptions, RowEdit};
+use crate::import::read::statement::CellContent;
+use crate::import::rows::{ImportRow, ListOptions};
 use crate::model::{
-    Curated, Dataset, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields,
+    Curated, Dataset, Id, Joined, OrganizationFields, RecordFields, ReferenceKind, TagFields,
 };
 use crate::store::{Snapshot, StoreError};
 
@@ -27,8 +26,11 @@ impl<F: RecordFields + Lintable> MergedRecords<F> {
     /// Lint compares the stored records with those of the import.
     pub fn compare_with_stored(&self, state: &Snapshot, lint: &mut Lint) -> Result<(), StoreError> {
         // The import sets or removes these records.
-        let contains = |id| self.positions.contains_key(&id) || self.rows.contains_key(&id);
-        lint.compare_with_stored(state, &contains, &|id| self.find(id))
+        lint.compare_with_stored(
+            state,
+            &|id| self.positions.contains_key(&id) || self.rows.contains_key(&id),
+            &|id| self.find(id),
+        )
     }
 
     /// Returns a valid record, and its location.
@@ -90,31 +92,26 @@ impl RecordMerger<'_> {
             }
             merged.positions.insert(id, row.position.clone());
             let stored = self.state.find_stored::<F>(id)?.map(Curated::into_fields);
-            match &row.edit {
-                RowEdit::Set(_) if stored.is_none() && self.list.leaves_out_new => {
-                    report.leave_out_unknown(&row);
-                }
-                RowEdit::Set(statement) => {
+            match (row.edit.is_removal, &stored) {
+                (true, Some(_)) => drop(merged.rows.insert(id, None)),
+                (true, None) if self.list.is_list => report.count_absent(),
+                (true, None) => {}
+                (false, None) if self.list.leaves_out_new => report.leave_out_unknown(&row),
+                (false, _) => {
                     let is_unknown = stored.is_none() && self.list.is_list;
                     report.counts.unknown += u64::from(is_unknown);
-                    let Some(record) = self.merge_row(&row, statement, stored.as_ref(), report)
-                    else {
-                        continue;
-                    };
+                    let record = self.merge_row(&row, stored.as_ref(), report);
+                    let Some(record) = record else { continue };
                     let mut before = stored;
                     if let Some(before) = before.as_mut().filter(|_| self.options.fix) {
                         // All values of the row are checked and corrected.
-                        statement.clear_in(before);
+                        row.edit.statement.clear_in(before);
                     }
                     let location = RowLocation::File(row.position.clone(), None);
-                    let find = |id| merged.find(id);
                     let lint = &mut report.lint;
-                    lint.check(&location, before.as_ref(), &record, &find);
+                    lint.check(&location, before.as_ref(), &record, &|id| merged.find(id));
                     merged.rows.insert(id, Some(record));
                 }
-                _ if stored.is_some() => drop(merged.rows.insert(id, None)),
-                _ if self.list.is_list => report.count_absent(),
-                _ => {}
             }
         }
         if replaces {
@@ -131,12 +128,12 @@ impl RecordMerger<'_> {
     fn merge_row<F: RecordFields + ListedFields>(
         &self,
         row: &ImportRow<F>,
-        statement: &Statement<F>,
         stored: Option<&F>,
         report: &mut Report,
     ) -> Option<Curated<F>> {
+        let statement = &row.edit.statement;
         let list = self.list.is_list.then_some(self.list);
-        let link = |fields: &mut F, listed: Option<&ListedRow<F>>, faults: &mut RowFaults<'_>| {
+        merge_row(row, stored, list, report, |fields, listed, faults| {
             for kind in ReferenceKind::ALL {
                 let Some(at) = F::table().links(kind) else {
                     continue;
@@ -161,8 +158,7 @@ impl RecordMerger<'_> {
                 }
                 fields.set_links(kind, ids);
             }
-        };
-        merge_row(row, stored, list, link, report)
+        })
     }
 }
 
@@ -191,20 +187,14 @@ pub(super) struct Removals {
 
 /// Returns why an import is refused: it removes more records of a dataset than ten, a tenth, and `allowed`.
 pub(super) fn too_many_removals(all: &[Removals], allowed: Option<u64>) -> Option<String> {
-    let most = |stored: u64| (stored / 10).max(10).max(allowed.unwrap_or(0));
-    let refused: Vec<&Removals> = all
-        .iter()
-        .filter(|removals| removals.removed > most(removals.stored))
-        .collect();
-    let needed = refused.iter().map(|removals| removals.removed).max()?;
-    let removals = refused.iter().map(
-        |Removals {
-             dataset,
-             removed,
-             stored,
-         }| format!("{removed} of {stored} {dataset}"),
-    );
-    let removals = removals.collect::<Vec<_>>().join(" and ");
+    let refused = all.iter().filter(|removals| {
+        let most = (removals.stored / 10).max(10);
+        removals.removed > most.max(allowed.unwrap_or(0))
+    });
+    let needed = refused.clone().map(|removals| removals.removed).max()?;
+    let removals = refused
+        .map(|of| format!("{} of {} {}", of.removed, of.stored, of.dataset))
+        .joined(" and ");
     Some(format!(
         "the import would remove {removals}; to allow that, add `--allow-removals {needed}`"
     ))

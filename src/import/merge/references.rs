@@ -2,17 +2,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use indexmap::IndexMap;
+
 use super::listed::{ListedFields, ListedRow, differences, merge_row};
 use super::report::{FreeIds, Report};
 use crate::import::findings::{FilePosition, Findings};
 use crate::import::lint::{Lint, RowLocation};
 use crate::import::read::statement::{CellContent, RecordLink, Statement};
 use crate::import::row_faults::RowFaults;
-use crate::import::rows::{ImportRow, ListOptions, RowEdit};
-use crate::model::fold::{match_form, nearest};
-use crate::model::message::{Joined, Message, Remedy, message};
-use crate::model::reference::{ReferenceFields, Referenced};
-use crate::model::{Curated, Id, ReferenceKind};
+use crate::import::rows::{ImportRow, ListOptions};
+use crate::model::{
+    Curated, Id, Joined, Message, ReferenceFields, ReferenceKind, Referenced, Remedy, match_form,
+    message, nearest,
+};
 
 /// A link of a record, and the position of the record.
 pub(super) type FoundLink<'a, F> = (&'a FilePosition, &'a RecordLink<F>);
@@ -21,9 +23,8 @@ pub(super) type FoundLink<'a, F> = (&'a FilePosition, &'a RecordLink<F>);
 pub(super) struct Resolved<'a, F> {
     list: &'a ListOptions,
     stored: &'a BTreeMap<Id, Referenced<F>>,
-    imported: BTreeMap<Id, ImportedReference<F>>,
-    /// The ids of the imported rows in the order of the files.
-    order: Vec<Id>,
+    /// The imported rows, in the order of the files.
+    imported: IndexMap<Id, ImportedReference<F>>,
     labels: Labels,
     ids: FreeIds,
 }
@@ -31,8 +32,8 @@ pub(super) struct Resolved<'a, F> {
 /// An organization or tag in the import.
 struct ImportedReference<F> {
     position: FilePosition,
-    /// The field to report: for a full object, the record's list of links.
-    field: &'static str,
+    /// The field of a record that contains the full object, or the link.
+    within: Option<&'static str>,
     outcome: ImportOutcome<F>,
 }
 
@@ -43,10 +44,9 @@ enum ImportOutcome<F> {
     Bad(String),
 }
 
-impl<F: ReferenceFields> ImportedReference<F> {
+impl<F> ImportedReference<F> {
     fn location(&self) -> RowLocation {
-        let within = (self.field == F::STEM).then_some(self.field);
-        RowLocation::File(self.position.clone(), within)
+        RowLocation::File(self.position.clone(), self.within)
     }
 }
 
@@ -70,8 +70,10 @@ impl Labels {
     /// Returns the id of a label, for lists of others in any spelling.
     fn find(&self, label: &str, is_listed: bool) -> Option<Id> {
         let exact = self.exact.get(label).copied();
-        let similar = || self.by_form.get(&match_form(label)).copied().flatten();
-        exact.or_else(|| similar().filter(|_| is_listed))
+        if exact.is_some() || !is_listed {
+            return exact;
+        }
+        self.by_form.get(&match_form(label)).copied().flatten()
     }
 }
 
@@ -110,8 +112,7 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
         let mut resolved = Resolved {
             list,
             stored,
-            imported: BTreeMap::new(),
-            order: Vec::with_capacity(rows.len()),
+            imported: IndexMap::with_capacity(rows.len()),
             labels: Labels::default(),
             ids,
         };
@@ -119,8 +120,7 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
             rows.into_iter().partition(|row| row.id.is_some());
         for row in with_id {
             let is_known = row.id.is_some_and(|id| stored.contains_key(&id));
-            let is_removal = matches!(row.edit, RowEdit::Remove);
-            if list.leaves_out_new && !is_known && !is_removal {
+            if list.leaves_out_new && !is_known && !row.edit.is_removal {
                 report.leave_out_unknown(&row);
             } else {
                 resolved.add_row(row, list.is_list, report);
@@ -129,14 +129,16 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
         resolved.identify(without, report);
         objects.for_each(|(position, object)| resolved.add_object(position, object, report));
         let mut labels = resolved.find_labels(&mut report.bad);
-        for (id, imported) in resolved.in_order() {
+        for (id, imported) in &resolved.imported {
             if let ImportOutcome::Bad(label) = &imported.outcome {
-                labels.exact.entry(label.clone()).or_insert(id);
+                labels.exact.entry(label.clone()).or_insert(*id);
             }
         }
         resolved.labels = labels;
         for (position, link) in links {
-            if let RecordLink::Label(label) = link {
+            if let RecordLink::Label(label) = link
+                && list.creates_links
+            {
                 resolved.create(position, label, report);
             }
         }
@@ -146,12 +148,12 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
 
     /// Lint checks the imported rows.
     fn check(&self, report: &mut Report) {
-        let find = |id| self.find(id);
-        for (id, imported) in self.in_order() {
+        for (id, imported) in &self.imported {
             if let ImportOutcome::Valid(row) = &imported.outcome {
-                let before = self.stored.get(&id).map(|stored| stored.row.fields());
+                let before = self.stored.get(id).map(|stored| stored.row.fields());
                 let location = imported.location();
-                report.lint.check(&location, before, row, &find);
+                let lint = &mut report.lint;
+                lint.check(&location, before, row, &|id| self.find(id));
             }
         }
     }
@@ -170,34 +172,10 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
         let untouched = self
             .stored
             .iter()
-            .filter(|(id, _)| !self.imported.contains_key(id));
+            .filter(|(id, _)| !self.imported.contains_key(*id));
         untouched.for_each(|(id, found)| {
             lint.compare_stored(*id, found.row.fields(), &|id| self.find(id));
         });
-    }
-
-    fn in_order(&self) -> impl Iterator<Item = (Id, &ImportedReference<F>)> {
-        self.order
-            .iter()
-            .filter_map(|id| Some((*id, self.imported.get(id)?)))
-    }
-
-    fn add(
-        &mut self,
-        id: Id,
-        position: FilePosition,
-        field: &'static str,
-        outcome: ImportOutcome<F>,
-    ) {
-        self.order.push(id);
-        self.imported.insert(
-            id,
-            ImportedReference {
-                position,
-                field,
-                outcome,
-            },
-        );
     }
 
     /// Adds rows without ids. They mean the rows with their labels, or get the next free ids.
@@ -208,10 +186,7 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
         // A row with an id may rename or remove a stored one.
         let mut labels = self.find_labels(&mut Findings::default());
         for mut row in rows {
-            let Some(statement) = row.edit.statement() else {
-                continue;
-            };
-            let label = label_of(statement, None);
+            let label = label_of(&row.edit.statement, None);
             row.id = labels.find(&label, true);
             if let Some(first) = row.id.and_then(|id| self.imported.get(&id)) {
                 let both = [&first.position, &row.position];
@@ -248,7 +223,7 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
         };
         match Curated::new(id, fields) {
             Ok(row) => {
-                self.add(id, position.clone(), F::STEM, ImportOutcome::Valid(row));
+                self.add_linked(position, row);
                 self.labels.add(label, id);
             }
             Err(faults) => {
@@ -266,14 +241,32 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
         }
         let stored = self.stored.get(&id).map(|found| found.row.fields());
         let list = is_listed.then_some(self.list);
-        let outcome = match &row.edit {
-            RowEdit::Set(statement) => match merge_row(&row, stored, list, |_, _, _| {}, report) {
+        let outcome = if row.edit.is_removal {
+            ImportOutcome::Removed
+        } else {
+            match merge_row(&row, stored, list, report, |_, _, _| {}) {
                 Some(merged) => ImportOutcome::Valid(merged),
-                None => ImportOutcome::Bad(label_of(statement, stored)),
-            },
-            _ => ImportOutcome::Removed,
+                None => ImportOutcome::Bad(label_of(&row.edit.statement, stored)),
+            }
         };
-        self.add(id, row.position, "name", outcome);
+        let imported = ImportedReference {
+            position: row.position,
+            within: None,
+            outcome,
+        };
+        self.imported.insert(id, imported);
+    }
+
+    /// Adds a row that a link contains or creates.
+    fn add_linked(&mut self, position: &FilePosition, row: Curated<F>) {
+        self.imported.insert(
+            row.id(),
+            ImportedReference {
+                position: position.clone(),
+                within: Some(F::STEM),
+                outcome: ImportOutcome::Valid(row),
+            },
+        );
     }
 
     /// Returns a full object, in a list of others with the stored values of its null members.
@@ -296,22 +289,16 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
     /// Adds the row of a full object. It must be equal to other occurrences of the row in the import.
     fn add_object(&mut self, position: &FilePosition, object: &Curated<F>, report: &mut Report) {
         let id = object.id();
-        let object = &self.merge_object(object, report);
+        let object = self.merge_object(object, report);
         let Some(first) = self.imported.get(&id) else {
-            return self.add(
-                id,
-                position.clone(),
-                F::STEM,
-                ImportOutcome::Valid(object.clone()),
-            );
+            return self.add_linked(position, object);
         };
         let message = match &first.outcome {
             ImportOutcome::Bad(_) => return,
-            ImportOutcome::Valid(row) if row == object => return,
+            ImportOutcome::Valid(row) if *row == object => return,
             ImportOutcome::Valid(row) => {
                 let differing = differences(row.fields(), object.fields());
-                let name = |at: usize| &F::table().fields[at].name;
-                let names = differing.map(|(at, ..)| format!("`{}`", name(at)));
+                let names = differing.map(|(at, ..)| format!("`{}`", F::table().fields[at].name));
                 message!(
                     "the object of this {} differs in {} from the one at {}; give them the same values",
                     F::KIND,
@@ -335,28 +322,27 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
     fn find_labels(&self, bad: &mut Findings) -> Labels {
         let mut labels = Labels::default();
         let stored = self.stored.iter();
-        let kept = stored.filter(|(id, _)| !self.imported.contains_key(id));
+        let kept = stored.filter(|(id, _)| !self.imported.contains_key(*id));
         kept.for_each(|(id, row)| labels.add(&row.label, *id));
-        for (id, imported) in self.in_order() {
+        for (id, imported) in &self.imported {
             let ImportOutcome::Valid(row) = &imported.outcome else {
                 continue;
             };
             let label = row.fields().label();
             let Some(other) = labels.exact.get(&label) else {
-                labels.add(&label, id);
+                labels.add(&label, *id);
                 continue;
             };
-            let position = self
-                .imported
-                .get(other)
-                .map_or("in the database".to_owned(), |other| {
-                    format!("at {}", other.position)
-                });
+            let position = match self.imported.get(other) {
+                Some(other) => other.location(),
+                None => RowLocation::Database(F::STEM, *other),
+            }
+            .describe();
             let message = message!(
                 "is also the name of {} {other} {position}; names are unique: use one id, or another name",
                 F::KIND
             );
-            let field = Some(imported.field);
+            let field = imported.within.or(Some("name"));
             bad.push(&imported.position, field, Some(&label), message);
         }
         labels
@@ -410,11 +396,9 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
         if !faults.may_search(self.labels.exact.len()) {
             return message!("is not a known {kind}; import it too, or add --create-links");
         }
-        let removed = self.removed().find(|(_, id)| {
-            self.stored
-                .get(id)
-                .is_some_and(|found| found.label == label)
-        });
+        let removed = self
+            .removed()
+            .find(|(_, id)| self.stored[id].label == label);
         if let Some((position, _)) = removed {
             return message!(
                 "the {kind} of this name is removed at {position}; remove the link, or keep it there"

@@ -5,10 +5,9 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use crate::import::findings::{FilePosition, Finding, Findings};
-use crate::import::lint::{Lint, comparable_word};
-use crate::import::rows::{FilledFields, ImportRow, ListOptions, MAY_BE_NOTE, RowEdit};
-use crate::model::message::{Message, message};
-use crate::model::{Fields, Id};
+use crate::import::lint::Lint;
+use crate::import::rows::{ImportRow, ListOptions, MAY_BE_NOTE};
+use crate::model::{Id, Message, message};
 
 /// The effects of the rows on known records, and of rows without a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -46,7 +45,6 @@ pub(super) struct Report {
     /// The ids assigned to rows without a matching record, and to links that created a row.
     pub assigned: Vec<Finding>,
     pub counts: ListCounts,
-    pub filled: Vec<FilledFields>,
     /// The corrected values.
     pub fixes: Findings,
     /// The bad rows that are left out, so that their faults do not count.
@@ -68,11 +66,20 @@ impl Report {
                 is_list,
                 ..ListCounts::default()
             },
-            filled: Vec::new(),
             fixes: Findings::default(),
             withdrawn: HashSet::new(),
             excluding: HashSet::new(),
         }
+    }
+
+    /// Adds a warning about a row.
+    pub fn warn(
+        &mut self,
+        position: &FilePosition,
+        field: Option<&str>,
+        message: impl Into<Message>,
+    ) {
+        self.lint.findings.push(position, field, None, message);
     }
 
     /// Refuses two rows that exclude each other. `message` is about the other one. The earlier row is reported once.
@@ -98,13 +105,11 @@ impl Report {
 
     /// Returns true if a row without a record is a new one. Otherwise the row is counted, or bad.
     pub fn is_new<F>(&mut self, row: &ImportRow<F>, list: &ListOptions) -> bool {
-        match row.edit {
-            RowEdit::Remove | RowEdit::RemoveMatch(_) => self.count_absent(),
-            RowEdit::Set(_) if list.leaves_out_new => self.leave_out_unknown(row),
-            RowEdit::Set(_) if row.may_be_note => {
-                self.bad.push(&row.position, None, None, MAY_BE_NOTE);
-            }
-            RowEdit::Set(_) => return true,
+        match () {
+            () if row.edit.is_removal => self.count_absent(),
+            () if list.leaves_out_new => self.leave_out_unknown(row),
+            () if row.may_be_note => self.bad.push(&row.position, None, None, MAY_BE_NOTE),
+            () => return true,
         }
         false
     }
@@ -152,28 +157,6 @@ impl FreeIds {
                 let message = message!("no id is free: {error}");
                 report.bad.push(position, Some("id"), None, message);
                 None
-            }
-        }
-    }
-}
-
-impl ListCounts {
-    /// Counts the values and items of a stored row that it does not have after the import.
-    pub(super) fn count_removed<F: Fields>(&mut self, stored: &F, fields: &F) {
-        let values = stored.values().into_iter().zip(fields.values());
-        for (field, (old, new)) in F::table().fields.iter().zip(values) {
-            if old.is_null() {
-                continue;
-            }
-            if new.is_null() {
-                self.cleared += 1;
-            } else if field.kind.is_list() {
-                let ids = old.ids().iter().filter(|id| !new.ids().contains(id));
-                let form = |text: &String| comparable_word(&field.name, text);
-                let kept: Vec<String> = new.texts().iter().map(form).collect();
-                let texts = old.texts().iter().map(form);
-                let removed = texts.filter(|text| !kept.contains(text));
-                self.removed_items += (ids.count() + removed.count()) as u64;
             }
         }
     }

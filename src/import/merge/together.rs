@@ -6,11 +6,10 @@ use jiff::civil::Date;
 use super::listed::{ListedFields, ListedRow};
 use crate::import::lint::valid_issn;
 use crate::import::read::options::ISSN_COLUMNS;
-use crate::import::read::statement::CellContent;
+use crate::import::read::statement::CellContent::{Absent, Clear, Constant, Empty, Value};
 use crate::model::field::RowMember;
-use crate::model::message::message;
 use crate::model::{
-    ConferenceFields, DateStatus, Fields, JournalFields, OrganizationFields, TagFields,
+    ConferenceFields, DateStatus, Fields, JournalFields, OrganizationFields, TagFields, message,
 };
 
 impl ListedFields for OrganizationFields {}
@@ -70,22 +69,20 @@ fn settle_date(
     let content = row.contents[at];
     row.contents[at + 1] = match (content, row.contents[at + 1]) {
         // Nothing is known about the stored date.
-        (CellContent::Empty, _) if old.is_some() => CellContent::Absent,
-        (CellContent::Absent, _) if old.is_some() && says_not_found => CellContent::Absent,
-        (CellContent::Value, CellContent::Constant) if !is_new => CellContent::Absent,
-        (CellContent::Value, CellContent::Constant) => CellContent::Value,
+        (Empty, _) if old.is_some() => Absent,
+        (Absent, _) if old.is_some() && says_not_found => Absent,
+        (Value, Constant) if !is_new => Absent,
+        (Value, Constant) => Value,
         // The row does not say how sure the new date is.
-        (CellContent::Value | CellContent::Clear, known)
-            if is_new && known != CellContent::Value =>
-        {
+        (Value | Clear, known) if is_new && known != Value => {
             *status = Some(DateStatus::Check);
-            CellContent::Value
+            Value
         }
         (_, known) => known,
     };
     // A later match set may have found another meeting.
     const MAX_DAYS: i32 = 60;
-    let moved = old.zip(new).filter(|_| content == CellContent::Value);
+    let moved = old.zip(new).filter(|_| content == Value);
     let moved = moved.filter(|_| row.found_by.is_some_and(|set| set > 0));
     let Some((old, new)) = moved else { return };
     let days = (new - old).get_days().abs();
@@ -105,19 +102,17 @@ fn settle_end(row: &mut ListedRow<ConferenceFields>, stored: &ConferenceFields) 
         row.fields.start_date,
         stored.start_date,
     ) {
-        (CellContent::Clear, ..) => {
+        (Clear, ..) => {
             row.fields.end_date = None;
-            row.contents[end] = CellContent::Clear;
+            row.contents[end] = Clear;
         }
-        (CellContent::Value, Some(new), Some(old))
-            if new != old && row.contents[end] != CellContent::Value =>
-        {
+        (Value, Some(new), Some(old)) if new != old && row.contents[end] != Value => {
             let Some(last) = stored.end_date else { return };
             let Ok(moved) = new.checked_add(last - old) else {
                 return;
             };
             row.fields.end_date = Some(moved);
-            row.contents[end] = CellContent::Value;
+            row.contents[end] = Value;
             let message = message!(
                 "the row has no end, so the meeting keeps its length, and ends on {moved}"
             );
@@ -132,12 +127,10 @@ impl ListedFields for JournalFields {
         settle_issns(row, stored);
         settle_year(row, stored);
         let fields = &Self::table().fields;
-        let starts = fields
-            .iter()
-            .enumerate()
-            .filter(|(_, field)| field.column.ends_with("min_weeks"));
-        for (at, _) in starts {
-            settle_pair(row, stored, [at, at + 1]);
+        for (at, field) in fields.iter().enumerate() {
+            if field.column.ends_with("min_weeks") {
+                settle_pair(row, stored, [at, at + 1]);
+            }
         }
     }
 
@@ -152,37 +145,31 @@ impl ListedFields for JournalFields {
 fn settle_year(row: &mut ListedRow<JournalFields>, stored: &JournalFields) {
     let [factor, year] = ["impact_factor", "impact_factor_year"].map(index_of::<JournalFields>);
     let is_new = row.fields.impact_factor != stored.impact_factor;
-    match (row.contents[factor], row.contents[year]) {
-        (_, CellContent::Clear) => {}
-        (CellContent::Value, CellContent::Constant) => row.contents[year] = CellContent::Value,
-        (CellContent::Value, CellContent::Absent | CellContent::Empty) if is_new => {
-            row.contents[year] = CellContent::Clear
-        }
-        (CellContent::Absent, CellContent::Value) => {}
-        (CellContent::Absent | CellContent::Empty, _) if stored.impact_factor.is_some() => {
-            row.contents[year] = CellContent::Absent
-        }
-        (CellContent::Absent | CellContent::Empty, CellContent::Constant) => {
-            row.contents[year] = CellContent::Absent
-        }
-        (CellContent::Clear, _) => {
+    let has_stored = stored.impact_factor.is_some();
+    row.contents[year] = match (row.contents[factor], row.contents[year]) {
+        (_, Clear) => Clear,
+        (Value, Constant) => Value,
+        (Value, Absent | Empty) if is_new => Clear,
+        (Absent, Value) => Value,
+        (Absent | Empty, _) if has_stored => Absent,
+        (Absent | Empty, Constant) => Absent,
+        (Clear, _) => {
             row.fields.impact_factor_year = None;
-            row.contents[year] = CellContent::Clear;
+            Clear
         }
-        _ => {}
-    }
+        (_, known) => known,
+    };
 }
 
 /// Two ends of a range are taken together. A changed end without the other one empties the stored one.
 fn settle_pair(row: &mut ListedRow<JournalFields>, stored: &JournalFields, [min, max]: [usize; 2]) {
     for [at, other] in [[min, max], [max, min]] {
         let is_new = row.fields.values()[at].rank() != stored.values()[at].rank();
-        let lacks_other = matches!(
-            row.contents[other],
-            CellContent::Absent | CellContent::Empty
-        );
-        if row.contents[at] == CellContent::Value && is_new && lacks_other {
-            row.contents[other] = CellContent::Clear;
+        if is_new
+            && matches!(row.contents[at], Value)
+            && matches!(row.contents[other], Absent | Empty)
+        {
+            row.contents[other] = Clear;
             return;
         }
     }
@@ -190,11 +177,11 @@ fn settle_pair(row: &mut ListedRow<JournalFields>, stored: &JournalFields, [min,
 
 /// Returns the valid ISSNs of the printed and the online edition.
 fn valid_pair(fields: &JournalFields) -> [Option<String>; 2] {
-    let valid = |column: &str, text: &Option<String>| valid_issn(column, text.as_deref()?);
     [
-        valid(ISSN_COLUMNS[0], &fields.issn_print),
-        valid(ISSN_COLUMNS[1], &fields.issn_online),
+        (ISSN_COLUMNS[0], &fields.issn_print),
+        (ISSN_COLUMNS[1], &fields.issn_online),
     ]
+    .map(|(column, text)| valid_issn(column, text.as_deref()?))
 }
 
 /// An ISSN that the record has stays in its field. Another one goes into its own field, or next to one that both have.
@@ -208,14 +195,14 @@ fn settle_issns(row: &mut ListedRow<JournalFields>, stored: &JournalFields) {
     for at in [0, 1] {
         let content = &mut row.contents[columns[at]];
         match (*content, &theirs[at]) {
-            (CellContent::Empty, _) if shares(at) => *content = CellContent::Absent,
+            (Empty, _) if shares(at) => *content = Absent,
             // A text that is no ISSN replaces none.
-            (CellContent::Value, None) if ours[at].is_some() => *content = CellContent::Empty,
-            (CellContent::Value, None) => {
+            (Value, None) if ours[at].is_some() => *content = Empty,
+            (Value, None) => {
                 issns[at] = [&row.fields.issn_print, &row.fields.issn_online][at].clone();
             }
-            (CellContent::Value, Some(issn)) => {
-                *content = CellContent::Absent;
+            (Value, Some(issn)) => {
+                *content = Absent;
                 if ours.contains(&theirs[at]) {
                     continue;
                 }
@@ -233,11 +220,11 @@ fn settle_issns(row: &mut ListedRow<JournalFields>, stored: &JournalFields) {
     }
     for (at, issn) in issns.into_iter().enumerate() {
         let content = &mut row.contents[columns[at]];
-        if *content == CellContent::Clear {
+        if *content == Clear {
             continue;
         }
         if issn != *before[at] {
-            *content = CellContent::Value;
+            *content = Value;
         }
         *[&mut row.fields.issn_print, &mut row.fields.issn_online][at] = issn;
     }

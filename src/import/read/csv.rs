@@ -339,7 +339,7 @@ mod tests {
     use crate::import::read::table_cell::Notation;
     use crate::import::read::tabular::TableReader;
     use crate::import::row_faults::UnknownNames;
-    use crate::import::rows::{FileRows, ImportRow, RowEdit};
+    use crate::import::rows::{FileRows, ImportRow};
     use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields};
 
     /// Returns the rows in a short form, and then the faults.
@@ -393,9 +393,9 @@ mod tests {
             ..
         } in &rows
         {
-            let edit = match edit {
-                RowEdit::Set(statement) => statement.to_string(),
-                RowEdit::Remove | RowEdit::RemoveMatch(_) => "removed".to_owned(),
+            let edit = match edit.is_removal {
+                true => "removed".to_owned(),
+                false => edit.statement.to_string(),
             };
             let id = id.map_or("?".to_owned(), |id| id.to_string());
             let line = format!(

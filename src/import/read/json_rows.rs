@@ -345,7 +345,7 @@ mod tests {
     use crate::import::read::options::samples::sample_options;
     use crate::import::read::table_cell::{Container, Notation};
     use crate::import::row_faults::UnknownNames;
-    use crate::import::rows::{FileRows, ImportRow, RowEdit};
+    use crate::import::rows::{FileRows, ImportRow};
     use crate::model::{ConferenceFields, JournalFields, OrganizationFields, TagFields};
 
     /// Returns the rows in a short form, and then the faults.
@@ -399,9 +399,9 @@ mod tests {
         objects.finish();
         let mut shown = String::new();
         for row in &rows {
-            let edit = match &row.edit {
-                RowEdit::Remove | RowEdit::RemoveMatch(_) => "removed".to_owned(),
-                RowEdit::Set(statement) => statement.to_string(),
+            let edit = match row.edit.is_removal {
+                true => "removed".to_owned(),
+                false => row.edit.statement.to_string(),
             };
             shown += &format!(
                 "{}{} {edit}\n",

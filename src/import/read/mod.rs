@@ -74,8 +74,8 @@ pub fn read_sources(sources: &[Source], options: &ReadOptions) -> Result<ImportR
                 .iter()
                 .flat_map(|fields| all_columns(&fields.value))
                 .collect(),
+            creates_links: options.create_links,
         },
-        create_links: options.create_links,
         ..ImportRows::default()
     };
     for source in sources {

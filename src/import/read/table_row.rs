@@ -70,7 +70,11 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
         // faults.
         let id = cell_of(ColumnMeaning::Id).map_or(Ok(None), |cell| self.read_id(cell));
         if is_deleted && id != Ok(None) {
-            return Some((id.ok()?, RowEdit::Remove));
+            let edit = RowEdit {
+                is_removal: true,
+                statement: self.statement.into(),
+            };
+            return Some((id.ok()?, edit));
         }
         for (meaning, at_columns) in &columns.sources {
             if let ColumnMeaning::Fields(fields) = meaning {
@@ -102,10 +106,9 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
                 self.read_text(index, constant.text);
             }
         }
-        let edit = if is_deleted {
-            RowEdit::RemoveMatch(self.statement.into())
-        } else {
-            RowEdit::Set(self.statement.into())
+        let edit = RowEdit {
+            is_removal: is_deleted,
+            statement: self.statement.into(),
         };
         Some((id.ok()?, edit))
     }

@@ -13,7 +13,7 @@ use super::row_sink::{MergedCells, RowSink, TableRow};
 use super::table_cell::{Container, Notation, TableCell};
 use super::table_row::RowReader;
 use crate::import::row_faults::RowFaults;
-use crate::import::rows::{FileRows, ImportRow, RowEdit};
+use crate::import::rows::{FileRows, ImportRow};
 use crate::model::Fields;
 use crate::model::field::FieldTable;
 use crate::model::fold::{comparable, is_blank};
@@ -259,9 +259,9 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
     /// Skips the rows so far that have only a name. They are headings, like those below.
     fn skip_first_headings(&mut self) {
         let name = F::table().index_of("name");
-        let has_name = |row: &ImportRow<F>| match &row.edit {
-            RowEdit::Set(statement) => name.is_some_and(|name| !statement.is_null(name)),
-            RowEdit::Remove | RowEdit::RemoveMatch(_) => false,
+        let has_name = |row: &ImportRow<F>| {
+            let values = &row.edit.statement;
+            !row.edit.is_removal && name.is_some_and(|name| !values.is_null(name))
         };
         for row in self.rows.rows.split_off(self.earlier) {
             if row.id.is_none() && has_name(&row) {

@@ -18,23 +18,20 @@ use strum::VariantNames;
 use crate::cli::arguments::{one_of, parse_note};
 use crate::cli::change::Changes;
 use crate::cli::common::{AccessChange, Common, require_folder};
-use crate::cli::output::{
-    can_ask, can_draw, confirm, counted, list_findings, note, print_error, print_json,
-};
+use crate::cli::output::{can_ask, confirm, counted, list_findings, note, print_error, print_json};
 use crate::import::lint::lint_database;
 use crate::import::{
-    self, BadRows, ColumnMapping, DateOrder, DecimalSign, FileFormat, Finding, Findings, Given,
-    ImportRows, InputError, MergeOptions, Merged, ReadOptions, Refusal, RowKind, Source,
-    SourceOptions, SourceRows, Word, read_recipe,
+    self, ColumnMapping, DateOrder, DecimalSign, FileFormat, Finding, Findings, Given, ImportRows,
+    InputError, MergeOptions, Merged, ReadOptions, Refusal, RowKind, Source, SourceOptions,
+    SourceRows, Word, read_recipe,
 };
-use crate::model::message::message;
-use crate::model::{Head, Joined};
+use crate::model::{Head, Joined, message};
 use crate::store::Writer;
 use crate::store::write::edit::BatchOutcome;
 
 /// Parses the number of bad rows that may be left out.
 fn parse_allowed_faults(text: &str) -> Result<usize, String> {
-    let most = BadRows::MAX_ALLOWED;
+    let most = Findings::MAX_KEPT;
     let count = text.parse().ok().filter(|count| *count <= most);
     count.ok_or_else(|| format!("write a number of rows from 0 to {most}"))
 }
@@ -124,11 +121,7 @@ pub fn run(common: &Common, args: &ImportArgs) -> Result<ExitCode> {
 impl<'a> Run<'a> {
     /// Reads the files.
     fn begin(common: &'a Common, args: &'a ImportArgs) -> Result<Run<'a>> {
-        let bar = if !common.json && can_draw() {
-            ProgressBar::new_spinner()
-        } else {
-            ProgressBar::hidden()
-        };
+        let bar = common.progress_bar();
         let (sources, mut reading) = args.read.sources_and_options()?;
         reading.replace = args.replace;
         args.check_faults_file(&sources)?;
@@ -234,9 +227,8 @@ impl<'a> Run<'a> {
         if self.accepted.is_none() {
             print_warnings(common, &merged.warnings, args.read.all_faults);
         }
-        if !common.json {
-            let notes = merged.notes.iter();
-            notes.for_each(|found| note(&format!("note: {found}")));
+        for found in merged.notes.iter().filter(|_| !common.json) {
+            note(&format!("note: {found}"));
         }
         self.write_faults(&merged.bad)?;
         let text = args.result_text(written);
@@ -304,11 +296,8 @@ impl ImportArgs {
     fn describe(&self, sources: &[Source]) -> String {
         let read = sources.iter().filter(|source| !source.is_skipped);
         let names = read.map(|source| &*source.name).joined(" ");
-        format!(
-            "import {}{}",
-            names,
-            if self.replace { " --replace" } else { "" }
-        )
+        let replace = if self.replace { " --replace" } else { "" };
+        format!("import {names}{replace}")
     }
 }
 
@@ -351,9 +340,8 @@ fn refuse(
         Refusal::Store(_) => return Err(refusal.into()),
     };
     if !common.json {
-        list_findings(&bad, all_faults)
-            .iter()
-            .for_each(|line| note(line));
+        let lines = list_findings(&bad, all_faults);
+        lines.iter().for_each(|line| note(line));
     }
     let hint = if all_faults || bad.groups().len() == bad.total() {
         ""
@@ -361,18 +349,15 @@ fn refuse(
         " --all-faults lists each."
     };
     let count = counted(bad.total(), "fault");
-    let rows = bad.rows();
+    let rows = bad.rows().len();
     let allowance = match allowed {
-        None => String::new(),
-        Some(0) if rows.of_file => String::new(),
-        Some(_) if rows.of_file => {
+        Some(1..) if bad.is_of_file() => {
             " --allow-faults does not cover faults of whole files.".to_owned()
         }
-        Some(_) if rows.rows.len() > BadRows::MAX_ALLOWED => String::new(),
-        Some(_) => format!(
-            " Or leave out the bad rows with --allow-faults {}.",
-            rows.rows.len()
-        ),
+        Some(_) if !bad.is_of_file() && rows <= Findings::MAX_KEPT => {
+            format!(" Or leave out the bad rows with --allow-faults {rows}.")
+        }
+        _ => String::new(),
     };
     let error = format!(
         "{count}; nothing was changed. Make the corrections and run the command again.{allowance}{hint}"
@@ -384,7 +369,7 @@ fn refuse(
 fn refuse_with(common: &Common, error: &str, found: &Findings) -> Result<ExitCode> {
     if common.json {
         let json = json!({
-            "committed": false, "error": error, "errors": found.kept(), "groups": found.groups(),
+            "committed": false, "error": error, "errors": found.kept(), "groups": found.groups().collect::<Vec<_>>(),
             "error_count": found.total()
         });
         print_json(&json.to_string())
@@ -454,11 +439,7 @@ pub fn lint(common: &Common, args: &ReadArgs) -> Result<ExitCode> {
     });
     let json = json!({ "ok": ok, "finding_count": findings.total(), "findings": findings.kept() });
     common.result(&json, lines.join("\n"))?;
-    Ok(if ok {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(ExitCode::from(u8::from(!ok)))
 }
 
 /// The files to read, and how.
@@ -543,26 +524,20 @@ impl ReadArgs {
                 origin: format!("--map '{name}={field}'"),
             });
         }
-        for (field, value) in &self.constants {
+        for constant in &self.constants {
+            let (field, value) = constant;
             options.constants.retain(|given| given.value.0 != *field);
-            let origin = format!("--set '{field}={value}'");
             options.constants.push(Given {
-                value: (field.clone(), value.clone()),
-                origin,
+                value: constant.clone(),
+                origin: format!("--set '{field}={value}'"),
             });
         }
         if !self.matching.is_empty() {
-            options.matching = self
-                .matching
-                .iter()
-                .map(|names| Given {
-                    value: names
-                        .split(',')
-                        .map(|name| name.trim().to_owned())
-                        .collect(),
-                    origin: format!("--match {names}"),
-                })
-                .collect();
+            let sets = self.matching.iter().map(|names| Given {
+                value: names.split(',').map(|name| name.trim().into()).collect(),
+                origin: format!("--match {names}"),
+            });
+            options.matching = sets.collect();
         }
         let empty = self.empty.iter().map(|text| Given {
             value: Word {
@@ -581,16 +556,12 @@ impl ReadArgs {
         options.create_links |= self.create_links;
         options.ignore_unknown |= self.ignore_unknown;
         options.check()?;
-        let kind = self.dataset.or(of_recipe);
-        let sources = Source::find(
-            &self.paths,
-            SourceOptions {
-                kind,
-                format: self.format,
-            },
-        )?;
-        let kinds = sources.iter().map(|source| source.kind);
-        options.check_list(kinds)?;
+        let given = SourceOptions {
+            kind: self.dataset.or(of_recipe),
+            format: self.format,
+        };
+        let sources = Source::find(&self.paths, given)?;
+        options.check_list(sources.iter().map(|source| source.kind))?;
         Ok((sources, options))
     }
 }

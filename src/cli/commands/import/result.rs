@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{ImportArgs, Written};
 use crate::cli::change::Changes;
@@ -15,18 +15,20 @@ use crate::store::write::edit::{BatchOutcome, LicenseEffect};
 impl ImportArgs {
     /// Describes the bad rows that are left out, the corrections and the new ids.
     fn describe_findings(&self, merged: &Merged) -> String {
-        let mut text = String::new();
-        if !merged.bad.is_empty() {
-            let lines = list_findings(&merged.bad, self.read.all_faults).join("\n");
-            let count = counted(merged.bad.rows().rows.len(), "bad row");
-            text.push_str(&format!("{lines}\n{count} left out\n"));
-        }
         let mut assigned = Findings::default();
         assigned.extend(merged.assigned.iter().cloned());
-        for (found, noun) in [(&merged.fixes, "correction"), (&assigned, "new id")] {
+        let left_out = counted(merged.bad.rows().len(), "bad row") + " left out";
+        let corrections = counted(merged.fixes.total(), "correction");
+        let new_ids = counted(assigned.total(), "new id");
+        let mut text = String::new();
+        for (found, count) in [
+            (&merged.bad, left_out),
+            (&merged.fixes, corrections),
+            (&assigned, new_ids),
+        ] {
             if !found.is_empty() {
                 let lines = list_findings(found, self.read.all_faults).join("\n");
-                text.push_str(&format!("{lines}\n{}\n", counted(found.total(), noun)));
+                text += &format!("{lines}\n{count}\n");
             }
         }
         text
@@ -39,18 +41,13 @@ impl ImportArgs {
             outcome,
             changes,
         } = written;
-        let mut text = self.describe_findings(merged);
-        text.push_str(&describe_counts(outcome, merged));
-        text.push_str(&describe(
-            outcome,
-            changes.as_ref(),
-            merged.warnings.total(),
-        ));
-        text
+        self.describe_findings(merged)
+            + &describe_counts(outcome, merged)
+            + &describe(outcome, changes.as_ref(), merged.warnings.total())
     }
 
     /// Returns the result in JSON.
-    pub(super) fn result_json(&self, written: &Written) -> serde_json::Value {
+    pub(super) fn result_json(&self, written: &Written) -> Value {
         let Written {
             merged,
             outcome,
@@ -68,44 +65,33 @@ impl ImportArgs {
             "fix_count": merged.fixes.total(),
             "fixes": merged.fixes.kept(),
             "assigned": merged.assigned,
-            "rows": merged.counts.rows,
-            "unknown": merged.counts.unknown,
-            "left_out": merged.counts.left_out,
-            "respelled": merged.counts.respelled,
-            "kept": merged.counts.kept,
-            "cleared": merged.counts.cleared,
-            "removed_items": merged.counts.removed_items,
             "filled": filled_json(&merged.filled),
             "note": self.note,
         });
+        if let (Value::Object(json), Value::Object(counts)) = (&mut json, json!(merged.counts)) {
+            json.extend(counts);
+        }
         if self.allow_faults > 0 {
-            json["bad_rows"] = json!(merged.bad.rows().rows.len());
+            json["bad_rows"] = json!(merged.bad.rows().len());
             json["error_count"] = json!(merged.bad.total());
             json["errors"] = json!(merged.bad.kept());
         }
-        if let Some(Changes {
-            changes,
-            license_changes,
-        }) = changes
-        {
-            json["changes"] = json!(changes);
-            json["license_changes"] = json!(license_changes);
+        if let Some(changes) = changes {
+            json["changes"] = json!(changes.changes);
+            json["license_changes"] = json!(changes.license_changes);
         }
         json
     }
 }
 
 /// Returns the number of rows that fill each field, by kind and field.
-fn filled_json(filled: &[FilledFields]) -> serde_json::Value {
+fn filled_json(filled: &[FilledFields]) -> Value {
     let kinds = filled.iter().map(|of_kind| {
         let fields = of_kind.fields.iter();
         let fields = fields.map(|(field, count)| ((*field).to_owned(), json!(count)));
-        (
-            of_kind.kind.to_owned(),
-            fields.collect::<serde_json::Map<_, _>>().into(),
-        )
+        (of_kind.kind.to_owned(), fields.collect::<Value>())
     });
-    kinds.collect::<serde_json::Map<_, _>>().into()
+    kinds.collect()
 }
 
 /// Describes the effects of the rows of lists of others, and the values that any file clears.
@@ -149,13 +135,12 @@ fn describe_counts(outcome: &BatchOutcome, merged: &Merged) -> String {
 fn describe_filled(filled: &[FilledFields]) -> String {
     let mut text = String::new();
     for FilledFields { kind, rows, fields } in filled {
-        let fields = fields
-            .iter()
-            .map(|(field, count)| format!("{field} {count}"))
-            .joined(", ");
+        let fields = fields.iter();
+        let fields = fields.map(|(field, count)| format!("{field} {count}"));
         let verb = if *rows == 1 { "fills" } else { "fill" };
+        let rows = counted(*rows, "row");
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{kind}: {} {verb} {}", counted(*rows, "row"), fields);
+        let _ = writeln!(text, "{kind}: {rows} {verb} {}", fields.joined(", "));
     }
     text
 }
@@ -173,11 +158,8 @@ fn fate_of_unknown(counts: &ListCounts) -> String {
         [] => String::new(),
         [(_, fate)] => format!(" ({fate})"),
         _ => {
-            let parts = fates
-                .iter()
-                .map(|(rows, fate)| format!("{rows} {fate}"))
-                .joined(", ");
-            format!(" ({})", parts)
+            let fates = fates.iter().map(|(rows, fate)| format!("{rows} {fate}"));
+            format!(" ({})", fates.joined(", "))
         }
     }
 }

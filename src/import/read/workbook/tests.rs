@@ -11,7 +11,7 @@ use crate::import::read::options::{OptionEffects, ReadOptions};
 use crate::import::read::table_cell::{Container, Notation};
 use crate::import::read::tabular::TableReader;
 use crate::import::row_faults::UnknownNames;
-use crate::import::rows::{FileRows, ImportRow, RowEdit};
+use crate::import::rows::{FileRows, ImportRow};
 use crate::model::{ConferenceFields, Fields, OrganizationFields};
 
 const TYPES: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
@@ -111,13 +111,12 @@ fn shown<F: Fields>(workbook: &mut Workbook, sheet: &str, bounds: Bounds) -> Str
     table.finish();
     let rows: String = rows
         .iter()
-        .map(|row| match &row.edit {
-            RowEdit::Set(statement) => {
-                format!("{}:{} {statement}\n", row.position.line, row.id.unwrap())
-            }
-            RowEdit::Remove | RowEdit::RemoveMatch(_) => {
-                format!("{}:{} removed\n", row.position.line, row.id.unwrap())
-            }
+        .map(|row| {
+            let edit = match row.edit.is_removal {
+                true => "removed".to_owned(),
+                false => row.edit.statement.to_string(),
+            };
+            format!("{}:{} {edit}\n", row.position.line, row.id.unwrap())
         })
         .collect();
     rows + &bad.to_string()
