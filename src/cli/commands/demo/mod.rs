@@ -21,13 +21,13 @@ use crate::cli::common::Common;
 use crate::cli::output::print_line;
 use crate::explorer::{Demo, DemoEdit, DemoLicense};
 use crate::import::{self, MergeOptions, ReadOptions, Source, SourceOptions};
-use crate::model::{ConferenceFields, Curated, Dataset, DateStatus, Id, Scope, ShellWord};
+use crate::model::{ConferenceFields, Curated, Dataset, DateStatus, Id, Joined, Scope, ShellWord};
 use crate::query::sync_token;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::watching::background::BackgroundTask;
 use crate::serve::{Limits, Setup, StopSignals, Watcher, run_to_end, serve};
 use crate::store::write::licensing::KeySettings;
-use crate::store::{Batch, Reader, StoreError, Writer};
+use crate::store::{Batch, Writer};
 use crate::token::Sealer;
 use crate::view::View;
 
@@ -59,15 +59,18 @@ pub fn run(common: &Common, args: DemoArgs) -> Result<ExitCode> {
         let mut settings = Settings::of(&url);
         let demo = Arc::new(Demo::new(sample.licenses(), !args.quiet_data));
         settings.demo = Some(Arc::clone(&demo));
-        let program = std::env::current_exe()?;
-        let program = program.display().to_string();
-        let database_path = database.display().to_string();
-        let commands = format!("{} --db {}", ShellWord(&program), ShellWord(&database_path));
+        let introduction = introduce(&url, &database, &sample, !args.quiet_data)?;
         // The curator ends with the server, before the folder is removed.
         let _curating = if args.quiet_data {
             None
         } else {
-            let curator = Curator::new(&database, common.wait, sample.conference_id)?;
+            let curator = Curator {
+                database,
+                wait: common.wait,
+                narrow: sample.narrow,
+                others: sample.others,
+                turn: 0,
+            };
             Some(curator.start(demo, Arc::clone(&watcher))?)
         };
         let setup = Setup {
@@ -84,8 +87,7 @@ pub fn run(common: &Common, args: DemoArgs) -> Result<ExitCode> {
             stop,
         };
         serve(setup, move || {
-            print_line(&format!("listening on {url}"));
-            print_line(&introduce(&url, &commands, &sample, !args.quiet_data));
+            print_line(&format!("listening on {url}\n{introduction}"))
         })
         .await?;
         Ok(ExitCode::SUCCESS)
@@ -103,20 +105,21 @@ fn url_of(address: SocketAddr) -> String {
 }
 
 async fn listen(requested: Option<SocketAddr>) -> Result<TcpListener> {
-    if let Some(address) = requested {
-        return TcpListener::bind(address)
+    match requested {
+        Some(address) => TcpListener::bind(address)
             .await
-            .map_err(|error| cannot_listen(address, error));
-    }
-    match TcpListener::bind("127.0.0.1:8080").await {
-        Ok(listener) => Ok(listener),
-        Err(_) => TcpListener::bind("127.0.0.1:0")
-            .await
-            .context("cannot listen on any port of 127.0.0.1"),
+            .map_err(|error| cannot_listen(address, error)),
+        None => {
+            let addresses = [8080, 0].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+            TcpListener::bind(&addresses[..])
+                .await
+                .context("cannot listen on any port of 127.0.0.1")
+        }
     }
 }
 
-fn introduce(url: &str, commands: &str, sample: &DemoData, curating: bool) -> String {
+/// The first lines of a demo: requests to paste into a shell. URLs, keys and tokens contain no quotes.
+fn introduce(url: &str, database: &Path, sample: &DemoData, curating: bool) -> Result<String> {
     let DemoData {
         full_key,
         narrow_key,
@@ -124,62 +127,53 @@ fn introduce(url: &str, commands: &str, sample: &DemoData, curating: bool) -> St
         journals,
         conference_id,
         token,
+        ..
     } = sample;
-    let quoted_url = |path: &str| ShellWord(&format!("{url}/v1/{path}")).to_string();
-    let bearer = ShellWord(&format!("Authorization: Bearer {full_key}")).to_string();
-    let header = ShellWord(&format!("X-API-Key: {full_key}")).to_string();
+    let [program, database] = [&*std::env::current_exe()?, database]
+        .map(|path| ShellWord(&path.to_string_lossy()).to_string());
     let curator = if curating {
         ", while a curator edits the data"
     } else {
         ""
     };
-    format!(
+    Ok(format!(
         "
 Open {url}/ in a browser: two licenses side by side{curator}.
 
 Serving {conferences} conferences and {journals} journals from a temporary database. Try in another terminal:
 
   # the size of the datasets (no key needed)
-  curl {status}
+  curl '{url}/v1/status'
 
   # the first two conferences of 2026 in the United States
-  curl -H {bearer} {list}
+  curl -H 'Authorization: Bearer {full_key}' '{url}/v1/conferences?year=2026&country=United%20States&limit=2'
 
   # one record
-  curl -H {bearer} {record}
+  curl -H 'Authorization: Bearer {full_key}' '{url}/v1/conferences/{conference_id}'
 
   # journals with \"oncol\" in their name
-  curl -H {header} {search}
+  curl -H 'X-API-Key: {full_key}' '{url}/v1/journals?q=oncol&limit=3'
 
   # a full export, and the sync token to continue from
-  curl -H {header} -D headers.txt -o conferences.jsonl.gz {export}
+  curl -H 'X-API-Key: {full_key}' -D headers.txt -o conferences.jsonl.gz '{url}/v1/exports/conferences'
   grep -i x-sync-token headers.txt
 
   # the change feed: everything that changed since a sync token; the answer contains the next one
-  curl -H {header} {feed}
+  curl -H 'X-API-Key: {full_key}' '{url}/v1/conferences/changes?since={token}'
 
   # everything that changed since a date
-  curl -H {header} {feed_since}
+  curl -H 'X-API-Key: {full_key}' '{url}/v1/conferences/changes?updated_since=2020-01-01&limit=2'
 
   # another license, which shows only {NARROW_AREA}
-  curl -H {narrow_header} {areas}
+  curl -H 'X-API-Key: {narrow_key}' '{url}/v1/reference/therapy-areas'
 
 The API reference is at {url}/docs. Change the data while it is served, then request the feed again:
 
   echo '{{\"id\": {conference_id}, \"venue\": \"Hall 7\"}}' |
-    {commands} import --dataset conferences -
+    {program} --db {database} import --dataset conferences -
 
-Ctrl-C stops the server and removes the database.",
-        status = quoted_url("status"),
-        list = quoted_url("conferences?year=2026&country=United%20States&limit=2"),
-        record = quoted_url(&format!("conferences/{conference_id}")),
-        search = quoted_url("journals?q=oncol&limit=3"),
-        export = quoted_url("exports/conferences"),
-        feed = quoted_url(&format!("conferences/changes?since={token}")),
-        feed_since = quoted_url("conferences/changes?updated_since=2020-01-01&limit=2"),
-        areas = quoted_url("reference/therapy-areas"),
-        narrow_header = ShellWord(&format!("X-API-Key: {narrow_key}")),
-    )
+Ctrl-C stops the server and removes the database."
+    ))
 }
 
 /// The sample data of the folder `data`, embedded in the program.
@@ -200,26 +194,32 @@ const SAMPLE: [(&str, &[u8]); 4] = [
 ];
 
 /// The therapy area of the second, narrower license.
-pub const NARROW_AREA: &str = "Oncology";
+const NARROW_AREA: &str = "Oncology";
 
 const FULL_LICENSE: &str = "demo";
 const NARROW_LICENSE: &str = "demo-oncology";
 
-/// The values in the printed commands.
-pub struct DemoData {
-    pub full_key: String,
-    pub narrow_key: String,
-    pub conferences: u64,
-    pub journals: u64,
-    /// The conference in the printed commands.
-    pub conference_id: Id,
+/// A conference with its therapy areas.
+type Edited = (Id, Vec<String>);
+
+/// The values in the printed commands, and the conferences to edit.
+struct DemoData {
+    full_key: String,
+    narrow_key: String,
+    conferences: u64,
+    journals: u64,
+    /// The conference in the printed commands, which is never edited.
+    conference_id: Id,
     /// A sync token of the conferences, for the full license.
-    pub token: String,
+    token: String,
+    /// The conferences to edit, split into those of the narrow license and the others.
+    narrow: Vec<Edited>,
+    others: Vec<Edited>,
 }
 
 impl DemoData {
     /// The licenses for the explorer.
-    pub fn licenses(&self) -> Vec<DemoLicense> {
+    fn licenses(&self) -> Vec<DemoLicense> {
         let narrow = format!("the conferences in {NARROW_AREA}, and no journal");
         [
             (FULL_LICENSE, "everything".to_owned(), &self.full_key),
@@ -235,7 +235,7 @@ impl DemoData {
 }
 
 /// Creates the database, with its licenses and keys.
-pub fn load(folder: &Path, database: &Path, wait: Duration) -> Result<DemoData> {
+fn load(folder: &Path, database: &Path, wait: Duration) -> Result<DemoData> {
     let files = folder.join("data");
     std::fs::create_dir(&files)?;
     for (name, content) in SAMPLE {
@@ -245,24 +245,20 @@ pub fn load(folder: &Path, database: &Path, wait: Duration) -> Result<DemoData> 
     let rows = import::read_sources(&sources, &ReadOptions::default())?;
     let writer = Writer::open_or_create(database, wait)?;
     let mut edit = writer.begin()?;
-    let merged = import::merge(rows, &edit.base()?, &MergeOptions::default())?;
-    edit.apply(&merged.batch)?;
+    let batch = import::merge(rows, &edit.base()?, &MergeOptions::default())?.batch;
+    edit.apply(&batch)?;
     edit.describe("the sample data");
     edit.commit()?;
 
     let mut edit = writer.begin()?;
-    let datasets = || Dataset::ALL.into_iter().collect();
     let full = Scope {
-        datasets: datasets(),
-        therapy_areas: None,
-        countries: None,
-        years: None,
+        datasets: Dataset::ALL.into(),
+        ..Scope::nothing()
     };
     let narrow = Scope {
         datasets: [Dataset::Conferences].into(),
         therapy_areas: Some([NARROW_AREA.to_owned()].into()),
-        countries: None,
-        years: None,
+        ..Scope::nothing()
     };
     edit.set_license(FULL_LICENSE, full, None)?;
     edit.set_license(NARROW_LICENSE, narrow, None)?;
@@ -272,27 +268,34 @@ pub fn load(folder: &Path, database: &Path, wait: Duration) -> Result<DemoData> 
     edit.commit()?;
 
     let snapshot = writer.snapshot()?;
-    let mut conference_id = Id::MIN;
-    snapshot.for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
-        if record.fields().abbv.as_deref() == Some("ASCO") {
-            conference_id = record.id();
-        }
-        Ok(())
-    })?;
     let license = snapshot
         .find_license_named(FULL_LICENSE)
         .context("the demo's license does not exist")?;
     let Ok(view) = View::open(&snapshot, license, Dataset::Conferences) else {
         bail!("the demo's license shows nothing")
     };
-    let token = Sealer::new(snapshot.secret()).seal_sync_token(&sync_token(&view, None)?);
+    let conferences = batch.conferences.values().flatten();
+    let conference_id = conferences
+        .clone()
+        .rfind(|conference| conference.fields().abbv.as_deref() == Some("ASCO"))
+        .map_or(Id::MIN, Curated::id);
+    // Edits confirm start dates, and messages need a short name.
+    let edited = conferences.filter(|conference| {
+        let fields = conference.fields();
+        conference.id() != conference_id && fields.start_date.is_some() && fields.abbv.is_some()
+    });
+    let (narrow, others) = edited
+        .map(|conference| (conference.id(), conference.fields().therapy_areas.to_vec()))
+        .partition(|(_, areas)| areas.iter().any(|area| area == NARROW_AREA));
     Ok(DemoData {
         full_key: full_key.reveal().to_owned(),
         narrow_key: narrow_key.reveal().to_owned(),
         conferences: snapshot.totals().records[Dataset::Conferences],
         journals: snapshot.totals().records[Dataset::Journals],
         conference_id,
-        token,
+        token: Sealer::new(snapshot.secret()).seal_sync_token(&sync_token(&view, None)?),
+        narrow,
+        others,
     })
 }
 
@@ -301,63 +304,28 @@ const EDIT_EVERY: Duration = Duration::from_secs(4);
 
 const EDITS_PER_ROUND: usize = 4;
 
-/// A conference with its therapy areas.
-type Edited = (Id, Vec<String>);
-
 /// Makes the edits.
-pub struct Curator {
+struct Curator {
     database: PathBuf,
     wait: Duration,
-    /// The original conferences, split into those of the narrow license and the others.
     narrow: Vec<Edited>,
     others: Vec<Edited>,
+    /// The number of edits so far.
     turn: usize,
 }
 
 impl Curator {
-    /// Creates a curator that never edits the conference `spared`, because the printed commands use it.
-    pub fn new(database: &Path, wait: Duration, spared: Id) -> Result<Curator> {
-        let mut narrow = Vec::new();
-        let mut others = Vec::new();
-        Reader::open(database)?
-            .newest()
-            .for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
-                let id = record.id();
-                let fields = record.fields();
-                // Edits confirm start dates, and messages need a short name.
-                if id != spared && fields.start_date.is_some() && fields.abbv.is_some() {
-                    let is_narrow = fields.therapy_areas.iter().any(|area| area == NARROW_AREA);
-                    if is_narrow { &mut narrow } else { &mut others }
-                        .push((id, fields.therapy_areas.to_vec()));
-                }
-                Ok(())
-            })?;
-        Ok(Curator {
-            database: database.to_owned(),
-            wait,
-            narrow,
-            others,
-            turn: 0,
-        })
-    }
-
     /// Edits every few seconds, and announces each edit, until the returned handle is dropped.
-    pub fn start(
-        mut self,
-        demo: Arc<Demo>,
-        watcher: Arc<Watcher>,
-    ) -> std::io::Result<BackgroundTask> {
+    fn start(mut self, demo: Arc<Demo>, watcher: Arc<Watcher>) -> std::io::Result<BackgroundTask> {
         BackgroundTask::spawn("curator", move |stopped| {
-            let mut number = 0;
             while stopped.recv_timeout(EDIT_EVERY) == Err(RecvTimeoutError::Timeout) {
                 match self.edit() {
                     Ok(None) => {}
                     Ok(Some((edit, seq))) => {
-                        number += 1;
                         // An announced edit is in the feed already.
                         watcher.catch_up(Instant::now(), &|snapshot| snapshot.commit().seq >= seq);
                         print_line(&format!("{}  {}", edit.at, edit.words));
-                        demo.add_edit(DemoEdit { number, ..edit });
+                        demo.add_edit(edit);
                     }
                     Err(error) => tracing::warn!("the demo skipped an edit: {error:#}"),
                 }
@@ -372,12 +340,13 @@ impl Curator {
         let step = self.turn % EDITS_PER_ROUND;
         self.turn += 1;
         // Adjacent conferences in the sample are editions of the same meeting, so the offsets differ.
-        let pick = |from: &[Edited], offset: usize| from[(round * 5 + offset) % from.len()].clone();
-        let (id, areas) = match step {
-            0 => pick(&self.narrow, 2),
-            2 => pick(&self.others, 7),
-            _ => pick(&self.narrow, 9),
+        let (from, offset) = match step {
+            0 => (&self.narrow, 2),
+            2 => (&self.others, 7),
+            _ => (&self.narrow, 9),
         };
+        let (id, areas) = &from[(round * 5 + offset) % from.len()];
+        let id = *id;
         // The lock is held for this edit only, so that the printed import does not wait.
         let writer = Writer::open(&self.database, self.wait)?;
         let mut edit = writer.begin()?;
@@ -390,16 +359,13 @@ impl Curator {
             1 => leave_area(&mut fields),
             2 => move_venue(&mut fields, round),
             _ => {
-                fields.therapy_areas = areas;
+                fields.therapy_areas.clone_from(areas);
                 format!("was filed under {NARROW_AREA} again")
             }
         };
-        let name = fields.abbv.as_deref().unwrap_or("A conference");
-        let year = fields
-            .year
-            .map(|year| format!(" {year}"))
-            .unwrap_or_default();
-        let words = format!("{name}{year} {did}.");
+        let year = fields.year.map(|year| year.to_string());
+        let name = fields.abbv.iter().chain(&year).joined(" ");
+        let words = format!("{name} {did}.");
         let edited = Curated::new(id, fields).map_err(|faults| anyhow!("{faults:?}"))?;
         edit.apply(&Batch {
             conferences: [(id, Some(edited))].into(),
@@ -411,18 +377,14 @@ impl Curator {
         edit.describe(words.clone());
         edit.commit()?;
         let commit = writer.snapshot()?.commit();
-        let at = commit.time.to_string();
-        let ids = vec![id.get()];
-        Ok(Some((
-            DemoEdit {
-                number: 0,
-                at,
-                words,
-                dataset: Dataset::Conferences,
-                ids,
-            },
-            commit.seq,
-        )))
+        let edit = DemoEdit {
+            number: self.turn as u64,
+            at: commit.time.to_string(),
+            words,
+            dataset: Dataset::Conferences,
+            ids: vec![id.get()],
+        };
+        Ok(Some((edit, commit.seq)))
     }
 }
 
@@ -432,24 +394,20 @@ fn confirm(fields: &mut ConferenceFields) -> String {
         .start_date
         .map(|day| day.strftime("%-d %B %Y").to_string())
         .unwrap_or_default();
-    if fields.start_date_status == Some(DateStatus::Confirmed) {
-        fields.start_date_status = Some(DateStatus::Check);
-        return format!("starts on {day}; this is under review again");
-    }
-    fields.start_date_status = Some(DateStatus::Confirmed);
-    format!("starts on {day}; this was confirmed")
+    let (status, words) = match fields.start_date_status {
+        Some(DateStatus::Confirmed) => (DateStatus::Check, "is under review again"),
+        _ => (DateStatus::Confirmed, "was confirmed"),
+    };
+    fields.start_date_status = Some(status);
+    format!("starts on {day}; this {words}")
 }
 
 /// Moves the conference to another hall.
 fn move_venue(fields: &mut ConferenceFields, round: usize) -> String {
-    let [hall, other] = [round, round + 1].map(|number| format!("Hall {}", number % 9 + 1));
-    let hall = if fields.venue.as_ref() == Some(&hall) {
-        other
-    } else {
-        hall
-    };
-    fields.venue = Some(hall.clone());
-    format!("moved to {hall}")
+    let hall = format!("Hall {}", round % 9 + 1);
+    let words = format!("moved to {hall}");
+    fields.venue = Some(hall);
+    words
 }
 
 /// Removes the narrow license's area from a conference.
@@ -493,7 +451,13 @@ mod edits_tests {
         let database = folder.path().join("demo.redb");
         let wait = Duration::from_secs(30);
         let sample = load(folder.path(), &database, wait).unwrap();
-        let mut curator = Curator::new(&database, wait, sample.conference_id).unwrap();
+        let mut curator = Curator {
+            database,
+            wait,
+            narrow: sample.narrow,
+            others: sample.others,
+            turn: 0,
+        };
         for turn in 0..ROUNDS * EDITS_PER_ROUND {
             let (edit, _) = curator
                 .edit()
