@@ -461,12 +461,7 @@ fn completions_and_manual_pages_are_printed() {
     for page in words!["medfeed" "medfeed-serve" "medfeed-license-set" "medfeed-key-replace"] {
         assert!(manual.stdout.contains(&format!(".TH {page} ")), "{page}");
     }
-    for section in [
-        "\"EXIT STATUS\"",
-        "\"FILES\"",
-        "\"ENVIRONMENT\"",
-        "EXAMPLES",
-    ] {
+    for section in ["\"EXIT STATUS\"", "FILES", "ENVIRONMENT", "EXAMPLES"] {
         assert!(
             manual.stdout.contains(&format!("\n.SH {section}\n")),
             "{section}"

@@ -1,6 +1,5 @@
 //! `medfeed man` and `medfeed completions`: the manual pages of the commands, and completion scripts for shells.
 
-use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,6 +8,7 @@ use anyhow::Result;
 use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::cli::examples;
 use crate::cli::output::{at, print_file, print_line};
@@ -80,23 +80,19 @@ pub fn completions(shell: Shell, mut program: Command) -> Result<ExitCode> {
 }
 
 /// Prints the manual pages, or writes them into a folder.
-pub fn pages(folder: Option<PathBuf>, mut program: Command) -> Result<ExitCode> {
+pub fn pages(folder: Option<PathBuf>, program: Command) -> Result<ExitCode> {
+    let mut program = program.disable_help_subcommand(true);
     program.build();
     let mut pages = Vec::new();
-    collect(&program, "", &mut pages)?;
+    collect(&program, &mut pages)?;
     let Some(folder) = &folder else {
-        print_file(
-            pages
-                .into_iter()
-                .map(|(_, page)| page)
-                .collect::<String>()
-                .as_bytes(),
-        )?;
+        let pages: Vec<Vec<u8>> = pages.into_iter().map(|(_, page)| page).collect();
+        print_file(&pages.concat())?;
         return Ok(ExitCode::SUCCESS);
     };
     std::fs::create_dir_all(folder).map_err(at(folder))?;
     for (name, page) in &pages {
-        let file = folder.join(format!("{name}.1"));
+        let file = folder.join(name);
         std::fs::write(&file, page).map_err(at(&file))?;
     }
     print_line(&format!(
@@ -107,31 +103,9 @@ pub fn pages(folder: Option<PathBuf>, mut program: Command) -> Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Collects the pages of a command and its subcommands, each with its name.
-fn collect(command: &Command, path: &str, pages: &mut Vec<(String, String)>) -> io::Result<()> {
-    let name = format!("medfeed {path}").trim_end().replace(' ', "-");
-    pages.push((name.clone(), page(command, path, &name)?));
-    for below in command
-        .get_subcommands()
-        .filter(|below| below.get_name() != "help")
-    {
-        collect(
-            below,
-            format!("{path} {}", below.get_name()).trim_start(),
-            pages,
-        )?;
-    }
-    Ok(())
-}
-
-fn page(command: &Command, path: &str, name: &str) -> io::Result<String> {
-    let man = Man::new(
-        command
-            .clone()
-            .name(name.to_owned())
-            .display_name(name.to_owned()),
-    )
-    .source(concat!("medfeed ", env!("CARGO_PKG_VERSION")));
+/// Collects the pages of a command and its subcommands, each with the name of its file.
+fn collect(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
+    let man = Man::new(command.clone()).source(concat!("medfeed ", env!("CARGO_PKG_VERSION")));
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
@@ -141,40 +115,38 @@ fn page(command: &Command, path: &str, name: &str) -> io::Result<String> {
     if command.has_subcommands() {
         man.render_subcommands_section(&mut page)?;
     }
-    let mut page = String::from_utf8(page).map_err(io::Error::other)?;
-    let section = |page: &mut String, title: &str, items: &[(&str, &str)]| {
-        // Writing to a string cannot fail.
-        let _ = writeln!(page, ".SH \"{title}\"");
-        for (term, text) in items {
-            let _ = writeln!(page, ".TP\n\\fB{}\\fR\n{}", escaped(term), escaped(text));
-        }
-    };
-    if !command
-        .get_long_about()
-        .is_some_and(|about| about.to_string().contains("Exit codes: "))
-    {
-        section(&mut page, "EXIT STATUS", &EXIT_STATUS);
-    }
-    if path.is_empty() {
-        section(&mut page, "FILES", &FILES);
-        section(&mut page, "ENVIRONMENT", &ENVIRONMENT);
-    }
-    let examples: Vec<String> = examples::of(path)
-        .iter()
-        .map(|line| escaped(line))
-        .collect();
-    if !examples.is_empty() {
-        let _ = writeln!(page, ".SH EXAMPLES\n.nf\n{}\n.fi", examples.join("\n"));
-    }
-    Ok(page)
+    further_sections(command).to_writer(&mut page)?;
+    pages.push((man.get_filename(), page));
+    command
+        .get_subcommands()
+        .try_for_each(|below| collect(below, pages))
 }
 
-/// Escapes a text for roff.
-fn escaped(text: &str) -> String {
-    let text = text.replace('\\', "\\\\").replace('-', "\\-");
-    if text.starts_with(['.', '\'']) {
-        format!("\\&{text}")
-    } else {
-        text
+/// The sections that clap does not know.
+fn further_sections(command: &Command) -> Roff {
+    let mut page = Roff::new();
+    let about = command.get_long_about();
+    if !about.is_some_and(|about| about.to_string().contains("Exit codes: ")) {
+        add_section(&mut page, "EXIT STATUS", &EXIT_STATUS);
+    }
+    let full_name = command.get_bin_name().unwrap_or_default();
+    let path = full_name.strip_prefix("medfeed ").unwrap_or_default();
+    if path.is_empty() {
+        add_section(&mut page, "FILES", &FILES);
+        add_section(&mut page, "ENVIRONMENT", &ENVIRONMENT);
+    }
+    let examples = examples::of(path);
+    if !examples.is_empty() {
+        page.control("SH", ["EXAMPLES"]).control("nf", []);
+        page.text([roman(examples.join("\n"))]).control("fi", []);
+    }
+    page
+}
+
+fn add_section(page: &mut Roff, title: &str, items: &[(&str, &str)]) {
+    page.control("SH", [title]);
+    for (term, text) in items {
+        page.control("TP", []).text([bold(*term)]);
+        page.text([roman(*text)]);
     }
 }
