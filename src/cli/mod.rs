@@ -18,7 +18,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -135,16 +134,6 @@ enum Command {
     },
 }
 
-/// Whether an argument or a variable contains control characters. clap repeats both in its messages.
-fn has_control_characters(arguments: Vec<OsString>) -> bool {
-    let variables =
-        std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MEDFEED_"));
-    let mut inputs = arguments
-        .into_iter()
-        .chain(variables.map(|(_, value)| value));
-    inputs.any(|text| text.to_string_lossy().contains(steers))
-}
-
 /// All commands with their arguments and examples.
 fn program() -> clap::Command {
     // clap colors what a dumb terminal shows if there is a variable `CI`.
@@ -158,7 +147,7 @@ fn program() -> clap::Command {
 impl Cli {
     /// Parses the arguments. Also returns the name of the command, such as `license set`.
     fn parse_named(arguments: &[OsString]) -> Result<(Cli, String), clap::Error> {
-        let mut program = variables::split_lists(program(), arguments);
+        let mut program = program();
         let matches = program
             .clone()
             .try_get_matches_from(arguments)
@@ -187,25 +176,18 @@ pub fn run(arguments: Vec<OsString>, limits: Limits) -> ExitCode {
     let (Cli { command, common }, command_name) = match Cli::parse_named(&arguments) {
         Ok(parsed) => parsed,
         Err(error) => {
-            let is_requested = matches!(
-                error.kind(),
-                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
-            );
-            if !is_requested && asks_for_json(&arguments) {
-                let message = error.render().to_string();
+            let message = error.render().to_string();
+            if error.use_stderr() && asks_for_json(&arguments) {
                 print_error(true, message.strip_prefix("error: ").unwrap_or(&message));
             }
-            if has_control_characters(arguments) {
-                note(&error.render().to_string());
+            // clap repeats arguments and variables as they are.
+            if message.split('\n').any(|line| line.contains(steers)) {
+                note(&message);
             } else {
                 // A closed terminal shows nothing.
                 let _ = error.print();
             }
-            return if is_requested {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::from(2)
-            };
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
     name_command(command_name);

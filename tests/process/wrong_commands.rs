@@ -330,7 +330,7 @@ fn a_wrong_argument_is_not_the_fault_of_a_variable() {
     ];
     let lines = [
         "serve --log loud",
-        "serve --trusted-proxy 10.0.0.1,10.0.0.2",
+        "serve --trusted-proxy 10.0.0.1,soon",
         "serve --trusted-proxy=",
         "compact --wait soon",
         "serve --tls-cert chain.pem",

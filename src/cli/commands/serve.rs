@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
@@ -79,20 +79,17 @@ pub struct ServeArgs {
     #[arg(long, env = "MEDFEED_CONTACT", value_name = "MAIL|URL", value_parser = parse_contact)]
     contact: Option<String>,
     /// Trust the proxy with this address or CIDR to name the caller's address; repeatable
-    #[arg(long, env = "MEDFEED_TRUSTED_PROXY", value_name = "CIDR", value_parser = |text: &str| parse_network(text.trim()))]
+    #[arg(long, env = "MEDFEED_TRUSTED_PROXY", value_name = "CIDR", value_delimiter = ',', value_parser = |text: &str| parse_network(text.trim()))]
     trusted_proxy: Vec<IpNet>,
     /// Allow browser applications of this origin (scheme, host and port) to call the API, or * for all; repeatable
     /// [default: none]
-    #[arg(long, env = "MEDFEED_CORS_ORIGIN", value_name = "ORIGIN", value_parser = |text: &str| text.trim().parse::<Origin>())]
+    #[arg(long, env = "MEDFEED_CORS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',', value_parser = |text: &str| text.trim().parse::<Origin>())]
     cors_origin: Vec<Origin>,
-    /// The header in which trusted proxies name the caller; the other one is ignored
-    #[arg(
-        long,
-        env = "MEDFEED_FORWARDED_HEADER",
-        value_name = "HEADER",
-        default_value = "x-forwarded-for"
-    )]
-    forwarded_header: HeaderChoice,
+    /// The header in which trusted proxies name the caller: X-Forwarded-For, or Forwarded (RFC 7239). The other one is
+    /// ignored
+    #[arg(long, env = "MEDFEED_FORWARDED_HEADER", value_name = "HEADER", default_value = X_FORWARDED_FOR,
+          value_parser = [X_FORWARDED_FOR, FORWARDED])]
+    forwarded_header: String,
     #[command(flatten)]
     admin: AdminArgs,
     /// Hold back new commits until none has arrived for this long, so that you can correct a mistake first. Commits
@@ -114,11 +111,46 @@ pub struct ServeArgs {
     cache_bytes: u64,
     #[command(flatten)]
     log: LogArgs,
-    #[command(flatten)]
-    follow: FollowArgs,
+    /// Serve a replica of the database that `medfeed publish` publishes into this bucket: s3://BUCKET/PREFIX, gs://,
+    /// az:// or file:///FOLDER. --db is the replica's file, created if it does not exist
+    #[arg(
+        long,
+        env = "MEDFEED_FROM",
+        value_name = "URL",
+        help_heading = "Replica"
+    )]
+    from: Option<BucketUrl>,
+    /// How often to look for new commits in the bucket. At least 10ms
+    #[arg(long, env = "MEDFEED_POLL", value_name = "TIME", default_value = "1s", value_parser = parse_interval,
+          help_heading = "Replica")]
+    poll: Duration,
+    /// The file with the seal key, which encrypts the bucket
+    #[arg(
+        long,
+        env = "MEDFEED_SEAL_KEY",
+        value_name = "FILE",
+        help_heading = "Replica"
+    )]
+    seal_key: Option<PathBuf>,
 }
 
 impl ServeArgs {
+    /// Opens or loads the replica; `None` without `--from`.
+    fn open_replica(&self, common: &Common) -> Result<Option<Replica>> {
+        let Some(url) = &self.from else {
+            return Ok(None);
+        };
+        require_folder(&common.resolved_db())?;
+        let log = open_log(url, self.seal_key.as_deref())?;
+        if self.seal_key.is_none() {
+            tracing::warn!(
+                "the bucket is not sealed: anyone who can read it sees all records, and anyone who can write to it can create API keys; run publisher and replicas with --seal-key FILE"
+            );
+        }
+        let status = Arc::new(ReplicaStatus::new(self.max_staleness));
+        Ok(Some(Replica::start(log, &common.db, status, &|| true)?))
+    }
+
     /// Loads the certificate; `None` without one.
     fn tls(&self) -> Result<Option<Arc<Tls>>> {
         let (Some(certificate), Some(key)) = (self.tls_cert.clone(), self.tls_key.clone()) else {
@@ -183,13 +215,8 @@ impl ServeArgs {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum HeaderChoice {
-    /// X-Forwarded-For
-    XForwardedFor,
-    /// Forwarded (RFC 7239)
-    Forwarded,
-}
+const X_FORWARDED_FOR: &str = "x-forwarded-for";
+const FORWARDED: &str = "forwarded";
 
 /// Lowers the limits of connections to what the limit of open files allows.
 fn within_open_files(limits: Limits) -> Limits {
@@ -207,45 +234,6 @@ fn within_open_files(limits: Limits) -> Limits {
     }
 }
 
-/// Options of a replica.
-#[derive(Args)]
-#[command(next_help_heading = "Replica")]
-struct FollowArgs {
-    /// Serve a replica of the database that `medfeed publish` publishes into this bucket: s3://BUCKET/PREFIX, gs://,
-    /// az:// or file:///FOLDER. --db is the replica's file, created if it does not exist
-    #[arg(long, env = "MEDFEED_FROM", value_name = "URL")]
-    from: Option<BucketUrl>,
-    /// How often to look for new commits in the bucket. At least 10ms
-    #[arg(long, env = "MEDFEED_POLL", value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
-    poll: Duration,
-    /// The file with the seal key, which encrypts the bucket
-    #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
-    seal_key: Option<PathBuf>,
-}
-
-impl FollowArgs {
-    /// Opens or loads the replica; `None` without `--from`.
-    fn open(&self, common: &Common, staleness: Duration) -> Result<Option<Replica>> {
-        let Some(url) = &self.from else {
-            return Ok(None);
-        };
-        require_folder(&common.resolved_db())?;
-        let log = open_log(url, self.seal_key.as_deref())?;
-        if self.seal_key.is_none() {
-            tracing::warn!(
-                "the bucket is not sealed: anyone who can read it sees all records, and anyone who can write to it can create API keys; run publisher and replicas with --seal-key FILE"
-            );
-        }
-        let status = ReplicaStatus::new(staleness);
-        Ok(Some(Replica::start(
-            log,
-            &common.db,
-            Arc::new(status),
-            &|| true,
-        )?))
-    }
-}
-
 /// Options for monitoring.
 #[derive(Clone, Debug, Default, Args)]
 pub struct AdminArgs {
@@ -255,7 +243,7 @@ pub struct AdminArgs {
     pub admin_listen: Option<SocketAddr>,
     /// Accept this name in the Host header of --admin-listen, in addition to addresses and localhost; repeatable.
     /// /livez accepts every name
-    #[arg(long, env = "MEDFEED_ADMIN_HOST", value_name = "NAME", value_parser = |text: &str| parse_text(text.trim()))]
+    #[arg(long, env = "MEDFEED_ADMIN_HOST", value_name = "NAME", value_delimiter = ',', value_parser = |text: &str| parse_text(text.trim()))]
     admin_host: Vec<String>,
 }
 
@@ -283,25 +271,13 @@ impl AdminArgs {
 /// Options of the log.
 #[derive(Debug, Args)]
 pub struct LogArgs {
-    /// The format of log lines
-    #[arg(
-        long,
-        env = "MEDFEED_LOG_FORMAT",
-        value_name = "FORMAT",
-        default_value = "pretty"
-    )]
-    log_format: LogFormat,
+    /// The format of log lines: text for people (pretty), or one JSON object per line (json)
+    #[arg(long, env = "MEDFEED_LOG_FORMAT", value_name = "FORMAT", default_value = "pretty",
+          value_parser = ["pretty", "json"])]
+    log_format: String,
     /// The log level: error, warn, info, debug, or a tracing filter [default: info; demo: warn]
     #[arg(long, env = "MEDFEED_LOG", value_name = "FILTER", value_parser = parse_filter)]
     log: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum LogFormat {
-    /// Text for people
-    Pretty,
-    /// One JSON object per line
-    Json,
 }
 
 impl LogArgs {
@@ -317,13 +293,15 @@ impl LogArgs {
         // Internal errors would be printed on standard error directly.
         let lines = lines.log_internal_errors(false);
         // Colors are for terminals, not for files and pipes. NO_COLOR turns them off by default.
-        let lines = match can_draw() {
-            true => lines,
-            false => lines.with_ansi(false),
+        let lines = if can_draw() {
+            lines
+        } else {
+            lines.with_ansi(false)
         };
-        match self.log_format {
-            LogFormat::Pretty => lines.init(),
-            LogFormat::Json => lines.json().flatten_event(true).init(),
+        if self.log_format == "json" {
+            lines.json().flatten_event(true).init();
+        } else {
+            lines.init();
         }
         Ok(log)
     }
@@ -348,7 +326,7 @@ pub fn run(common: &Common, args: ServeArgs, limits: Limits) -> Result<ExitCode>
         );
     }
     args.refuse_plain_http(listening)?;
-    let replica = args.follow.open(common, args.max_staleness)?;
+    let replica = args.open_replica(common)?;
     let watcher = Arc::new(args.open_watcher(common, replica.is_some())?);
     let usage = Arc::new(Usage::open(&common.db));
     run_to_end(async {
@@ -366,7 +344,7 @@ pub fn run(common: &Common, args: ServeArgs, limits: Limits) -> Result<ExitCode>
         let admin = args.admin.listen().await?;
         let _recording = usage.start(&watcher)?;
         let _following = replica
-            .map(|replica| watcher.follow(replica, args.follow.poll))
+            .map(|replica| watcher.follow(replica, args.poll))
             .transpose()?;
         let setup = Setup {
             listener: TcpListener::from_std(listener)?,
@@ -374,7 +352,7 @@ pub fn run(common: &Common, args: ServeArgs, limits: Limits) -> Result<ExitCode>
             settings,
             proxies: TrustedProxies {
                 networks: args.trusted_proxy,
-                use_forwarded: args.forwarded_header == HeaderChoice::Forwarded,
+                use_forwarded: args.forwarded_header == FORWARDED,
             },
             tls,
             limits,
