@@ -118,24 +118,46 @@ impl SheetWriter<'_> {
     /// Adds a row, given as the cells of CSV. Returns an error if a text is too long for a cell, or the sheet is full.
     pub fn push(&mut self, cells: &[impl AsRef<str>]) -> Result<()> {
         self.rows += 1;
-        for ((at, column), cell) in (0..).zip(&self.columns).zip(cells) {
-            let cell = cell.as_ref();
-            if !cell.is_empty() {
-                write(
-                    self.sheet,
-                    (self.rows, at),
-                    column.kind,
-                    cell,
-                    (self.date, self.text),
-                )
-                .with_context(|| {
-                    format!(
-                        "row {} of `{}`, column `{}`",
-                        self.rows + 1,
-                        self.sheet.name(),
-                        column.name
-                    )
-                })?;
+        for ((at, column), cell) in (0..).zip(0..self.columns.len()).zip(cells) {
+            let SheetColumn { name, kind, .. } = self.columns[column];
+            self.write(at, kind, cell.as_ref()).with_context(|| {
+                let sheet = self.sheet.name();
+                format!("row {} of `{sheet}`, column `{name}`", self.rows + 1)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes a cell of the current row, unless it is empty.
+    fn write(&mut self, at: ColNum, kind: ValueKind, cell: &str) -> Result<()> {
+        let sheet = &mut *self.sheet;
+        let row = self.rows;
+        // A number or date that a spreadsheet would not keep exactly is written as a text. Import reads such texts too.
+        match kind {
+            _ if cell.is_empty() => {}
+            ValueKind::Integer | ValueKind::Year
+                if cell.parse::<u64>().is_ok_and(|number| number < EXACT_BELOW) =>
+            {
+                sheet.write_number(row, at, cell.parse::<f64>()?)?;
+            }
+            ValueKind::Number if is_exact(cell) => {
+                sheet.write_number(row, at, cell.parse::<f64>()?)?;
+            }
+            ValueKind::Flag => {
+                sheet.write_boolean(row, at, cell == "TRUE")?;
+            }
+            ValueKind::Date if let Some(day) = date_of(cell) => {
+                sheet.write_datetime_with_format(row, at, &day, self.date)?;
+            }
+            _ => {
+                let units = cell.encode_utf16().count();
+                if units > MAX_CELL_UNITS {
+                    bail!(
+                        "the text has {units} characters, and a cell of a spreadsheet holds at most {MAX_CELL_UNITS}; use --format csv or jsonl"
+                    );
+                }
+                // The text format keeps it a text when the cell is edited.
+                sheet.write_string_with_format(row, at, cell, self.text)?;
             }
         }
         Ok(())
@@ -185,66 +207,21 @@ impl SheetWriter<'_> {
     }
 }
 
-/// Writes the cell at a row and column, in the format of dates or of texts.
-fn write(
-    sheet: &mut Worksheet,
-    (row, at): (RowNum, ColNum),
-    kind: ValueKind,
-    cell: &str,
-    (date, text): (&Format, &Format),
-) -> Result<()> {
-    // A number or date that a spreadsheet would not keep exactly is written as a text. Import reads such texts too.
-    match kind {
-        ValueKind::Integer | ValueKind::Year
-            if cell.parse::<u64>().is_ok_and(|number| number < EXACT_BELOW) =>
-        {
-            sheet.write_number(row, at, cell.parse::<f64>()?)?;
-        }
-        ValueKind::Number if is_exact(cell) => {
-            sheet.write_number(row, at, cell.parse::<f64>()?)?;
-        }
-        ValueKind::Flag => {
-            sheet.write_boolean(row, at, cell == "TRUE")?;
-        }
-        ValueKind::Date if date_of(cell).is_some() => {
-            if let Some(day) = date_of(cell) {
-                sheet.write_datetime_with_format(row, at, &day, date)?;
-            }
-        }
-        _ => {
-            let units = cell.encode_utf16().count();
-            if units > MAX_CELL_UNITS {
-                bail!(
-                    "the text has {units} characters, and a cell of a spreadsheet holds at most {MAX_CELL_UNITS}; use --format csv or jsonl"
-                );
-            }
-            // The text format keeps it a text when the cell is edited.
-            sheet.write_string_with_format(row, at, cell, text)?;
-        }
-    }
-    Ok(())
-}
-
 /// Whether a spreadsheet keeps and shows the number exactly. It shows 15 digits.
 fn is_exact(cell: &str) -> bool {
-    let shows = |number: f64| number < 1e15 && format!("{number:.14e}").parse() == Ok(number);
-    cell.parse::<Number>()
-        .is_ok_and(|number| shows(number.get()) && number.to_string() == cell)
+    let Ok(number) = cell.parse::<Number>() else {
+        return false;
+    };
+    let shown = format!("{:.14e}", number.get());
+    number.get() < 1e15 && shown.parse() == Ok(number.get()) && number.to_string() == cell
 }
 
 /// The date, if a spreadsheet can store it. Their calendar begins in 1900 and has a wrong leap day that year, so 1900
 /// is excluded.
 fn date_of(cell: &str) -> Option<ExcelDateTime> {
-    let date = parse_date(cell).ok().filter(|date| date.year() > 1900)?;
-    let year = date.year();
-    let month = date.month();
-    let day = date.day();
-    ExcelDateTime::from_ymd(
-        u16::try_from(year).ok()?,
-        u8::try_from(month).ok()?,
-        u8::try_from(day).ok()?,
-    )
-    .ok()
+    let date = parse_date(cell).ok()?;
+    let day = ExcelDateTime::parse_from_str(cell).ok();
+    day.filter(|_| date.year() > 1900)
 }
 
 #[cfg(test)]

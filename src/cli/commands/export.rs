@@ -3,15 +3,16 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use strum::VariantNames;
 
 use crate::cli::arguments::{one_of, path_parser};
@@ -40,11 +41,18 @@ pub struct ExportArgs {
     format: Option<FileFormat>,
 }
 
-/// A written file, and the number of its rows.
-type WrittenFile = (PathBuf, u64);
+/// All kinds of rows, in the order of a workbook's sheets.
+const KINDS: [RowKind; 4] = [
+    RowKind::Conferences,
+    RowKind::Journals,
+    RowKind::Organizations,
+    RowKind::Tags,
+];
 
-/// Passes the rows of a kind to a sink, and returns their number.
-type PushRows<'a> = dyn Fn(&mut RowSink<'_>) -> Result<u64> + 'a;
+/// Whether the rows of a kind have the column `updated_at`.
+fn is_dated(kind: RowKind) -> bool {
+    matches!(kind, RowKind::Conferences | RowKind::Journals)
+}
 
 pub fn run(common: &Common, args: ExportArgs) -> Result<ExitCode> {
     let reader = common.open_reader()?;
@@ -55,49 +63,24 @@ pub fn run(common: &Common, args: ExportArgs) -> Result<ExitCode> {
         .permissions
         .create_folder(&target.folder)
         .map_err(at(&target.folder))?;
-    let references = snapshot.references()?;
-    // Each kind, whether its rows have the column `updated_at`, and the function that writes them.
-    let kinds: [(RowKind, bool, &PushRows<'_>); 4] = [
-        (RowKind::Conferences, true, &|sink| {
-            sink.push_records::<ConferenceFields>(snapshot)
-        }),
-        (RowKind::Journals, true, &|sink| {
-            sink.push_records::<JournalFields>(snapshot)
-        }),
-        (RowKind::Organizations, false, &|sink| {
-            sink.push_references(&references.organizations)
-        }),
-        (RowKind::Tags, false, &|sink| {
-            sink.push_references(&references.tags)
-        }),
-    ];
     let mut files = Vec::new();
     if target.format == FileFormat::Xlsx {
-        files.push(write_file(&target, target.workbook.clone(), |file| {
-            let mut sheets = WorkbookWriter::new();
-            let mut rows = 0;
-            for (kind, is_dated, push) in kinds {
-                let mut sheet = sheets.begin(&kind.to_string(), kind.table(), is_dated)?;
-                rows += push(&mut RowSink::Sheet(&mut |cells| sheet.push(cells)))?;
-                sheet.end()?;
-            }
-            sheets.write(file)?;
-            Ok(rows)
-        })?);
+        let write = |file: &File| write_sheets(snapshot, file);
+        files.push(target.write_file(&target.workbook, write)?);
     } else {
-        refuse_other_files(&target)?;
-        for (kind, is_dated, push) in kinds {
-            files.push(write_text(&target, kind, is_dated, push)?);
+        for kind in KINDS {
+            let write = |file: &File| write_text(snapshot, kind, target.format, file);
+            files.push(target.write_file(&target.text_file(&kind.to_string()), write)?);
         }
     }
     let text: String = files
         .iter()
-        .map(|(file, rows)| format!("{}: {rows} rows\n", file.display()))
+        .map(|(file, rows)| format!("{file}: {rows} rows\n"))
         .collect();
-    let json =
-        |(file, rows): &WrittenFile| json!({ "file": file.display().to_string(), "rows": rows });
-    let files: Vec<Value> = files.iter().map(json).collect();
-    common.result(&json!({ "files": files }), text)
+    let files = files
+        .iter()
+        .map(|(file, rows)| json!({ "file": file, "rows": rows }));
+    common.result(&json!({ "files": files.collect::<Vec<_>>() }), text)
 }
 
 /// The folder, format and permissions of the exported files.
@@ -144,8 +127,8 @@ impl ExportTarget {
             permissions,
         };
         let source = Source::from_folder(&target.workbook);
-        if format == FileFormat::Xlsx && source.is_some_and(|source| !source.is_skipped) {
-            refuse_other_files(&target)?;
+        if format != FileFormat::Xlsx || source.is_some_and(|source| !source.is_skipped) {
+            target.refuse_other_files()?;
         }
         Ok(target)
     }
@@ -153,6 +136,48 @@ impl ExportTarget {
     /// The path of a text file.
     fn text_file(&self, stem: &str) -> PathBuf {
         self.folder.join(format!("{stem}.{}", self.format))
+    }
+
+    /// Refuses a folder with other files that an import of the folder reads: it would read every row twice.
+    fn refuse_other_files(&self) -> Result<()> {
+        let found = match Source::in_folder(&self.folder) {
+            // The folder is created later, or that fails.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                return Ok(());
+            }
+            found => found.map_err(at(&self.folder))?,
+        };
+        let is_written = |path: &PathBuf| match self.format {
+            FileFormat::Xlsx => *path == self.workbook,
+            _ => RowKind::VARIANTS
+                .iter()
+                .any(|stem| *path == self.text_file(stem)),
+        };
+        let mut read = found.iter().filter(|source| !source.is_skipped);
+        match read.find(|source| !source.path.as_ref().is_some_and(is_written)) {
+            Some(other) => bail!(
+                "{} exists already; with it, the folder would import every row twice. Remove it, or choose another folder",
+                other.name
+            ),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes a draft, and gives it its name when it is complete. Returns the name, and the number of rows.
+    fn write_file(
+        &self,
+        path: &Path,
+        write: impl FnOnce(&File) -> Result<u64>,
+    ) -> Result<(String, u64)> {
+        draft::sweep(path);
+        let draft = Draft::create_for(path).map_err(at(&self.folder))?;
+        let name = path.display().to_string();
+        let rows = write(draft.file()).with_context(|| name.clone())?;
+        self.permissions.set(draft.file()).map_err(at(path))?;
+        draft.persist().map_err(at(path))?;
+        Ok((name, rows))
     }
 }
 
@@ -170,6 +195,12 @@ impl FilePermissions {
             mode: found.mode() & 0o777,
             group: found.gid(),
         })
+    }
+
+    /// Sets the permissions of a file, regardless of the umask.
+    fn set(self, file: &File) -> io::Result<()> {
+        let mode = self.mode_for(file.metadata()?.gid());
+        file.set_permissions(Permissions::from_mode(mode))
     }
 
     /// The permission bits for a file of `group`. A group other than the database's gets at most the rights of
@@ -191,7 +222,7 @@ impl FilePermissions {
         for folder in missing.into_iter().rev() {
             match DirBuilder::new().mode(0o700).create(folder) {
                 // A path such as `new/..` exists once `new` is created.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && folder.is_dir() => {
                     continue;
                 }
                 created => created?,
@@ -206,130 +237,72 @@ impl FilePermissions {
     }
 }
 
-/// Refuses a folder with other files that an import of the folder reads: it would read every row twice.
-fn refuse_other_files(target: &ExportTarget) -> Result<()> {
-    let written = if target.format == FileFormat::Xlsx {
-        vec![target.workbook.clone()]
+/// Writes the text file of a kind of rows. Returns the number of rows.
+fn write_text(snapshot: &Snapshot, kind: RowKind, format: FileFormat, file: &File) -> Result<u64> {
+    let mut out = BufWriter::new(file);
+    let rows = if format == FileFormat::Jsonl {
+        push_rows(snapshot, kind, &mut |json, _| {
+            out.write_all(json)?;
+            Ok(out.write_all(b"\n")?)
+        })?
     } else {
-        RowKind::VARIANTS
-            .iter()
-            .map(|stem| target.text_file(stem))
-            .collect()
+        out.write_all(flat::BYTE_ORDER_MARK)?;
+        flat::write_row(&mut out, flat::columns(kind.table(), is_dated(kind)))?;
+        push_rows(snapshot, kind, &mut |_, cells| {
+            Ok(flat::write_row(&mut out, cells)?)
+        })?
     };
-    let found = match Source::in_folder(&target.folder) {
-        // A workbook's folder is created later.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        found => found.map_err(at(&target.folder))?,
-    };
-    let mut others = found.iter().filter(|source| !source.is_skipped);
-    if let Some(other) = others.find(|source| {
-        !written
-            .iter()
-            .any(|path| source.path.as_ref() == Some(path))
-    }) {
-        bail!(
-            "{} exists already; with it, the folder would import every row twice. Remove it, or choose another folder",
-            other.name
-        );
-    }
-    Ok(())
+    out.flush()?;
+    Ok(rows)
 }
 
-/// Writes a draft, and gives it its name when it is complete.
-fn write_file(
-    target: &ExportTarget,
-    file: PathBuf,
-    write: impl FnOnce(&File) -> Result<u64>,
-) -> Result<WrittenFile> {
-    draft::sweep(&file);
-    let draft = Draft::create_for(&file).map_err(at(&target.folder))?;
-    let rows = write(draft.file()).with_context(|| file.display().to_string())?;
-    // Regardless of the umask.
-    let mode = target
-        .permissions
-        .mode_for(draft.file().metadata().map_err(at(&file))?.gid());
-    draft
-        .file()
-        .set_permissions(Permissions::from_mode(mode))
-        .map_err(at(&file))?;
-    draft.persist().map_err(at(&file))?;
-    Ok((file, rows))
+/// Writes a workbook with a sheet for each kind of rows. Returns the number of rows.
+fn write_sheets(snapshot: &Snapshot, file: &File) -> Result<u64> {
+    let mut sheets = WorkbookWriter::new();
+    let mut rows = 0;
+    for kind in KINDS {
+        let mut sheet = sheets.begin(&kind.to_string(), kind.table(), is_dated(kind))?;
+        rows += push_rows(snapshot, kind, &mut |_, cells| sheet.push(cells))?;
+        sheet.end()?;
+    }
+    sheets.write(file)?;
+    Ok(rows)
 }
 
-/// Writes the text file of a kind of rows.
-fn write_text(
-    target: &ExportTarget,
-    kind: RowKind,
-    is_dated: bool,
-    push: &PushRows<'_>,
-) -> Result<WrittenFile> {
-    write_file(target, target.text_file(&kind.to_string()), |file| {
-        let mut out = BufWriter::new(file);
-        let rows = if target.format == FileFormat::Jsonl {
-            push(&mut RowSink::JsonLines(&mut out))?
-        } else {
-            out.write_all(flat::BYTE_ORDER_MARK)?;
-            flat::write_row(&mut out, flat::columns(kind.table(), is_dated))?;
-            push(&mut RowSink::Csv(&mut out))?
-        };
-        out.into_inner().map_err(|error| error.into_error())?;
-        Ok(rows)
-    })
+/// Takes a row, as JSON and as cells.
+type PushRow<'a> = dyn FnMut(&[u8], &[Cow<'_, str>]) -> Result<()> + 'a;
+
+/// Passes on the rows of a kind. Returns their number.
+fn push_rows(snapshot: &Snapshot, kind: RowKind, push: &mut PushRow<'_>) -> Result<u64> {
+    let references = snapshot.references()?;
+    match kind {
+        RowKind::Conferences => push_records::<ConferenceFields>(snapshot, push),
+        RowKind::Journals => push_records::<JournalFields>(snapshot, push),
+        RowKind::Organizations => push_references(&references.organizations, push),
+        RowKind::Tags => push_references(&references.tags, push),
+    }
 }
 
-/// Where the rows of a kind are written.
-enum RowSink<'a> {
-    JsonLines(&'a mut dyn Write),
-    Csv(&'a mut dyn Write),
-    Sheet(&'a mut dyn FnMut(&[Cow<'_, str>]) -> Result<()>),
+fn push_records<F: RecordFields>(snapshot: &Snapshot, push: &mut PushRow<'_>) -> Result<u64> {
+    let references = snapshot.references()?;
+    snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
+        push(
+            &json::render_record(&record, updated_at, &**references),
+            &flat::cells(&record, Some(updated_at), &**references),
+        )
+    })?;
+    Ok(snapshot.totals().records[F::DATASET])
 }
 
-impl RowSink<'_> {
-    /// Writes a row, given by its JSON or by its cells.
-    fn push<'r>(
-        &mut self,
-        json: impl FnOnce() -> Cow<'r, [u8]>,
-        cells: impl FnOnce() -> Vec<Cow<'r, str>>,
-    ) -> Result<()> {
-        match self {
-            RowSink::JsonLines(out) => {
-                out.write_all(&json()).and_then(|()| out.write_all(b"\n"))?
-            }
-            RowSink::Csv(out) => flat::write_row(*out, cells())?,
-            RowSink::Sheet(push) => push(&cells())?,
-        }
-        Ok(())
-    }
-
-    /// Writes the records of a dataset. Returns their number.
-    fn push_records<F: RecordFields>(&mut self, snapshot: &Snapshot) -> Result<u64> {
-        let references = snapshot.references()?;
-        let mut rows = 0;
-        snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
-            rows += 1;
-            let json = || json::render_record(&record, updated_at, &**references).into();
-            self.push(json, || {
-                flat::cells(&record, Some(updated_at), &**references)
-            })
-        })?;
-        Ok(rows)
-    }
-
-    /// Writes organizations or tags. Returns their number.
-    fn push_references<F: ReferenceFields>(
-        &mut self,
-        rows: &BTreeMap<Id, Referenced<F>>,
-    ) -> Result<u64> {
-        // They link to nothing.
-        let none = References::default();
-        rows.values().try_for_each(|row| {
-            self.push(
-                || row.json.as_slice().into(),
-                || flat::cells(&row.row, None, &none),
-            )
-        })?;
-        Ok(rows.len() as u64)
-    }
+fn push_references<F: ReferenceFields>(
+    rows: &BTreeMap<Id, Referenced<F>>,
+    push: &mut PushRow<'_>,
+) -> Result<u64> {
+    // They link to nothing.
+    let none = References::default();
+    rows.values()
+        .try_for_each(|row| push(&row.json, &flat::cells(&row.row, None, &none)))?;
+    Ok(rows.len() as u64)
 }
 
 /// Arguments of `medfeed template`.
@@ -366,13 +339,7 @@ pub fn run_template(common: &Common, args: &TemplateArgs) -> Result<ExitCode> {
         }
         (Some(kind), _) => print_header(common, kind),
         (None, None | Some(FileFormat::Xlsx)) if is_workbook && args.from.is_none() => {
-            const ALL: [RowKind; 4] = [
-                RowKind::Conferences,
-                RowKind::Journals,
-                RowKind::Organizations,
-                RowKind::Tags,
-            ];
-            write_workbook(common, &args.what, &ALL)
+            write_workbook(common, &args.what, &KINDS)
         }
         (None, _) if args.from.is_some() => {
             bail!("`{given}` is no kind of rows; write what FILE contains, such as `journals`")
@@ -394,11 +361,8 @@ fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> Result<E
     let [source] = &*sources else {
         bail!("a recipe is drafted from one file, not from a folder; give the file");
     };
-    let name = source.path.as_deref().and_then(Path::file_name);
-    let name = name.map_or_else(
-        || source.name.to_string(),
-        |name| name.to_string_lossy().into(),
-    );
+    let file_name = source.path.as_deref().and_then(Path::file_name);
+    let name = file_name.map_or((&*source.name).into(), OsStr::to_string_lossy);
     let (draft, bad) = import::draft_recipe(source, kind, args.sheet.as_deref())?;
     let Some(draft) = draft else {
         if !bad.is_empty() {
@@ -407,20 +371,19 @@ fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> Result<E
         bail!("{name}: there is no row; a recipe needs the header of a table, or objects")
     };
     let body = draft.recipe;
-    let mut head = Vec::new();
-    if !draft.has_name {
-        head.push(
-            "No column is read as `name`, so no row can be new: map the right one under [columns]."
-                .to_owned(),
-        );
-    }
-    head.push(format!(
+    let lacks_name =
+        "No column is read as `name`, so no row can be new: map the right one under [columns].";
+    let title = format!(
         "A recipe for {}. Check each line; docs/recipes.md explains them.",
         Printable(&name)
-    ));
-    head.extend(run_recipe(&body, &sources)?);
-    let head: Vec<String> = head.iter().map(|line| format!("# {line}\n")).collect();
-    let recipe = head.concat() + &body;
+    );
+    let head = (!draft.has_name).then(|| lacks_name.to_owned());
+    let head = head
+        .into_iter()
+        .chain([title])
+        .chain(run_recipe(&body, &sources)?);
+    let head: String = head.map(|line| format!("# {line}\n")).collect();
+    let recipe = head + &body;
     common.result(
         &json!({ "kind": kind.to_string(), "recipe": recipe }),
         recipe.trim_end(),
@@ -448,11 +411,8 @@ fn run_recipe(recipe: &str, sources: &[Source]) -> Result<Vec<String>> {
         let filled = filled
             .map(|(field, count)| format!("{field} {count}"))
             .joined(", ");
-        lines.push(format!(
-            "The whole file has {}. Filled: {}.",
-            counted(of_kind.rows, "row"),
-            filled
-        ));
+        let rows = counted(of_kind.rows, "row");
+        lines.push(format!("The whole file has {rows}. Filled: {filled}."));
     }
     let empty = Writer::of_copy(Path::new(""))?;
     let bad = match import::merge(rows, &empty.snapshot()?, &MergeOptions::default()) {
