@@ -67,25 +67,10 @@ pub fn parse_end(text: &str) -> Result<Timestamp, String> {
 }
 
 fn end_after(text: &str, now: Timestamp) -> Result<Timestamp, String> {
-    let end = if let Ok(time) = parse_time(text) {
-        if parse_date(text).is_ok() {
-            time.plus_s(DAY_S)
-        } else {
-            time
-        }
-    } else {
-        if let Some(months) = text
-            .strip_suffix('m')
-            .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
-        {
-            return Err(format!(
-                "`m` means minutes; for months write days, weeks or a date, and for minutes `{months}min`"
-            ));
-        }
-        let rule = "write a date (2026-12-31, until its end in UTC), a date with a time (2026-12-31T18:00:00Z), or a time from \
-                    now: 12h, 30d, 2w, 1y";
-        let duration = humantime::parse_duration(text).map_err(|_| rule.to_owned())?;
-        now.plus_s(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX))
+    let end = match parse_time(text) {
+        Ok(day) if parse_date(text).is_ok() => day.plus_s(DAY_S),
+        Ok(time) => time,
+        Err(_) => now.plus_s(seconds_of(text)?),
     };
     if end <= now {
         return Err(format!(
@@ -93,6 +78,21 @@ fn end_after(text: &str, now: Timestamp) -> Result<Timestamp, String> {
         ));
     }
     Ok(end)
+}
+
+/// Parses a time from now.
+fn seconds_of(text: &str) -> Result<i64, String> {
+    if let Some(months) = text.strip_suffix('m')
+        && months.bytes().all(|byte| byte.is_ascii_digit())
+    {
+        return Err(format!(
+            "`m` means minutes; for months write days, weeks or a date, and for minutes `{months}min`"
+        ));
+    }
+    let rule = "write a date (2026-12-31, until its end in UTC), a date with a time (2026-12-31T18:00:00Z), or a time from \
+                now: 12h, 30d, 2w, 1y";
+    let duration = humantime::parse_duration(text).map_err(|_| rule)?;
+    Ok(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX))
 }
 
 /// Parses `ADDRESS:PORT`. A port alone, also as `:PORT` or `localhost:PORT`, means 127.0.0.1.
@@ -126,14 +126,10 @@ pub fn parse_filter(text: &str) -> Result<String, String> {
 /// Parses an absolute URL without query, and drops a slash at its end. The documentation quotes it in shell commands,
 /// so it must not contain characters that a shell expands, or that end a quote.
 pub fn parse_url(text: &str) -> Result<String, String> {
-    let rest = text
-        .strip_prefix("https://")
-        .or_else(|| text.strip_prefix("http://"));
-    if !rest.is_some_and(|rest| {
-        !rest.is_empty()
-            && !rest.starts_with('/')
-            && !rest.contains(|letter: char| letter.is_control() || " ?#\"<>'`$\\".contains(letter))
-    }) {
+    let rest = text.strip_prefix("https://");
+    let rest = rest.or(text.strip_prefix("http://")).unwrap_or_default();
+    let ends_word = |letter: char| letter.is_control() || " ?#\"<>'`$\\".contains(letter);
+    if rest.is_empty() || rest.starts_with('/') || rest.contains(ends_word) {
         return Err(
             "write an absolute URL with its scheme and without query, such as https://feed.example.org".to_owned()
         );
@@ -154,12 +150,8 @@ pub fn parse_public_url(text: &str) -> Result<String, String> {
 pub fn parse_contact(text: &str) -> Result<String, String> {
     let address = text.strip_prefix("mailto:").unwrap_or(text);
     let parts: Vec<&str> = address.split('@').collect();
-    if parts.len() == 2
-        && !parts.contains(&"")
-        && address
-            .chars()
-            .all(|letter| letter.is_ascii_alphanumeric() || "@._+-".contains(letter))
-    {
+    let is_sign = |letter: char| letter.is_ascii_alphanumeric() || "@._+-".contains(letter);
+    if parts.len() == 2 && !parts.contains(&"") && address.chars().all(is_sign) {
         return Ok(format!("mailto:{address}"));
     }
     parse_url(text).map_err(|_| {
@@ -169,15 +161,12 @@ pub fn parse_contact(text: &str) -> Result<String, String> {
 
 /// Parses a year, or a range of years that includes its end.
 pub fn parse_years(text: &str) -> Result<std::ops::RangeInclusive<u16>, String> {
-    let rule = || "write a year from 1900 to 2100, or a range such as 2024..2027".to_owned();
-    let year = |text: &str| <u16 as Scalar>::parse(text).ok_or_else(rule);
+    const RULE: &str = "write a year from 1900 to 2100, or a range such as 2024..2027";
     let (first, last) = text.split_once("..").unwrap_or((text, text));
-    let first = year(first)?;
-    let last = year(last)?;
-    if first <= last {
-        Ok(first..=last)
-    } else {
-        Err(format!("the range ends before it begins; {}", rule()))
+    match [first, last].map(<u16 as Scalar>::parse) {
+        [Some(first), Some(last)] if first <= last => Ok(first..=last),
+        [Some(_), Some(_)] => Err(format!("the range ends before it begins; {RULE}")),
+        _ => Err(RULE.to_owned()),
     }
 }
 

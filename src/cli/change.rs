@@ -32,19 +32,13 @@ pub struct RowChange {
     dataset: &'static str,
     id: Id,
     name: String,
-    change: ChangeKind,
+    /// One of [`CHANGES`].
+    change: &'static str,
     /// The fields that differ, in the order of the record.
     fields: Vec<FieldChange>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, strum::Display)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-enum ChangeKind {
-    Added,
-    Changed,
-    Removed,
-}
+const CHANGES: [&str; 3] = ["added", "changed", "removed"];
 
 #[derive(Serialize)]
 struct FieldChange {
@@ -58,6 +52,15 @@ struct FieldChange {
 pub struct NamedRecord {
     pub id: Id,
     pub name: String,
+}
+
+impl NamedRecord {
+    pub fn of<F: Fields>(record: &Curated<F>) -> NamedRecord {
+        NamedRecord {
+            id: record.id(),
+            name: record.fields().name().to_owned(),
+        }
+    }
 }
 
 /// The records of a dataset that enter a license, change in it, or leave it.
@@ -93,11 +96,10 @@ impl Changes {
         // References link to nothing.
         let none = References::default();
         for (id, after) in rows {
-            let before = stored.get(id).map(|found| &found.row);
-            let after = after.as_ref();
-            if before != after {
-                self.changes
-                    .extend(RowChange::of((before, &none), (after, &none)));
+            let before = (stored.get(id).map(|found| &found.row), &none);
+            let after = (after.as_ref(), &none);
+            if before.0 != after.0 {
+                self.changes.extend(RowChange::of(before, after));
             }
         }
     }
@@ -118,10 +120,9 @@ impl Changes {
             .map(|record| (record.id(), Some(record)));
         let changed: BTreeMap<Id, Option<Curated<F>>> = removed.chain(written).collect();
         let references = before.references()?;
-        let licenses = before.list_licenses();
-        let mut effects: Vec<_> = licenses
-            .iter()
-            .filter(|license| license.feed(F::DATASET).is_some())
+        let licenses = before.list_licenses().into_iter();
+        let shown = licenses.filter(|license| license.feed(F::DATASET).is_some());
+        let mut effects: Vec<_> = shown
             .map(|license| (&license.scope, RecordsOfLicense::new(license, F::DATASET)))
             .collect();
         for (id, after) in changed {
@@ -134,19 +135,17 @@ impl Changes {
                 (after.as_ref(), edit.references()),
             ));
             for (scope, effect) in &mut effects {
-                let sees = |row: &Option<Curated<F>>| {
-                    row.as_ref().is_some_and(|row| row.fields().is_in(scope))
-                };
-                let list = match (sees(&before), sees(&after)) {
+                let [saw, sees] = [&before, &after].map(|row| {
+                    let row = row.as_ref();
+                    row.is_some_and(|row| row.fields().is_in(scope))
+                });
+                let list = match (saw, sees) {
                     (false, false) => continue,
                     (false, true) => &mut effect.entering,
                     (true, true) => &mut effect.changed,
                     (true, false) => &mut effect.leaving,
                 };
-                list.push(NamedRecord {
-                    id,
-                    name: row.fields().name().to_owned(),
-                });
+                list.push(NamedRecord::of(row));
             }
         }
         let effects = effects.into_iter().map(|(_, effect)| effect);
@@ -159,31 +158,22 @@ impl Changes {
     /// The changed rows as text: the first of each kind.
     pub fn describe_rows(&self) -> String {
         let mut text = String::new();
-        let datasets = self
+        let kinds = self
             .changes
-            .iter()
-            .map(|row| row.dataset)
-            .collect::<Vec<_>>();
-        let kinds = datasets
-            .chunk_by(|one, other| one == other)
-            .flat_map(|datasets| {
-                [ChangeKind::Added, ChangeKind::Changed, ChangeKind::Removed]
-                    .map(|change| (datasets[0], change))
-            });
-        for (dataset, change) in kinds {
-            let rows: Vec<&RowChange> = self
-                .changes
-                .iter()
-                .filter(|row| (row.dataset, row.change) == (dataset, change))
-                .collect();
-            if rows.is_empty() {
+            .chunk_by(|one, other| one.dataset == other.dataset);
+        let kinds = kinds.flat_map(|rows| {
+            CHANGES.map(|change| (change, rows.iter().filter(move |row| row.change == change)))
+        });
+        for (change, rows) in kinds {
+            let rows: Vec<&RowChange> = rows.collect();
+            let Some(first) = rows.first() else {
                 continue;
-            }
+            };
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "{dataset} {change}:");
+            let _ = writeln!(text, "{} {change}:", first.dataset);
             for row in rows.iter().take(MAX_SHOWN) {
                 let _ = writeln!(text, "  {} {}", row.id, shown(&row.name));
-                if change == ChangeKind::Changed {
+                if change == "changed" {
                     row.fields
                         .iter()
                         .for_each(|field| field.describe(&mut text));
@@ -197,17 +187,10 @@ impl Changes {
     /// The changes of a license as text: the first of each kind.
     pub fn describe_license(&self, license: &str, dataset: Dataset) -> String {
         let mut text = String::new();
-        let mut effects = self.license_changes.iter();
-        let Some(effect) =
-            effects.find(|effect| effect.license == license && effect.dataset == dataset)
-        else {
-            return text;
-        };
-        for (what, list) in effect
-            .lists()
-            .into_iter()
-            .filter(|(_, list)| !list.is_empty())
-        {
+        let effects = self.license_changes.iter();
+        let effect =
+            effects.filter(|effect| effect.license == license && effect.dataset == dataset);
+        for (what, list) in effect.flat_map(RecordsOfLicense::lists) {
             for NamedRecord { id, name } in list.iter().take(MAX_SHOWN) {
                 let _ = writeln!(text, "  {what:<6} {id} {}", shown(name));
             }
@@ -219,13 +202,12 @@ impl Changes {
 
 impl RecordsOfLicense {
     fn new(license: &License, dataset: Dataset) -> RecordsOfLicense {
-        let (entering, changed, leaving) = Default::default();
         RecordsOfLicense {
             license: license.name.clone(),
             dataset,
-            entering,
-            changed,
-            leaving,
+            entering: Vec::new(),
+            changed: Vec::new(),
+            leaving: Vec::new(),
         }
     }
 
@@ -247,9 +229,9 @@ impl RowChange {
     ) -> Option<RowChange> {
         let row = after.or(before)?;
         let change = match (before, after) {
-            (None, _) => ChangeKind::Added,
-            (_, None) => ChangeKind::Removed,
-            _ => ChangeKind::Changed,
+            (None, _) => "added",
+            (_, None) => "removed",
+            _ => "changed",
         };
         let none = F::default();
         let old = before.map_or(&none, Curated::fields).values();
@@ -282,24 +264,16 @@ impl FieldChange {
     fn describe(&self, text: &mut String) {
         let before = text_of(&self.before);
         let after = text_of(&self.after);
-        let before = before.as_deref().unwrap_or("(empty)");
-        let after = after.as_deref().unwrap_or("(empty)");
-        let _ = if before == after {
-            writeln!(
-                text,
-                "      {}: {} (a linked row changed)",
-                self.field,
-                shown(after)
-            )
+        let [old, new] = [&before, &after].map(|value| match value {
+            Some(text) => shown(text),
+            None => "(empty)".to_owned(),
+        });
+        let change = if before == after {
+            format!("{new} (a linked row changed)")
         } else {
-            writeln!(
-                text,
-                "      {}: {} → {}",
-                self.field,
-                shown(before),
-                shown(after)
-            )
+            format!("{old} → {new}")
         };
+        let _ = writeln!(text, "      {}: {change}", self.field);
     }
 }
 
@@ -330,14 +304,12 @@ pub fn text_of(value: &Value) -> Option<String> {
         Value::Array(items) if items.is_empty() => None,
         Value::Array(items) => Some(items.iter().filter_map(text_of).joined("; ")),
         // An organization or a tag. A tag has a category, and is shown with its type.
-        Value::Object(members) => {
-            let text = |key: &str| members.get(key).and_then(Value::as_str).unwrap_or_default();
-            let kind = if members.contains_key("category") {
-                format!("{}: ", text("type"))
-            } else {
-                String::new()
-            };
-            Some(format!("{kind}{}", text("name")))
+        Value::Object(_) => {
+            let name = value["name"].as_str()?;
+            Some(match (value.get("category"), value["type"].as_str()) {
+                (Some(_), Some(kind)) => format!("{kind}: {name}"),
+                _ => name.to_owned(),
+            })
         }
         other => Some(other.to_string()),
     }
@@ -388,7 +360,7 @@ mod tests {
             (21, "  and 1 more; --json lists all"),
             (1021, "  and 1,001 more;"),
         ] {
-            let changes = (1..=count).map(|id| row(id, ChangeKind::Added)).collect();
+            let changes = (1..=count).map(|id| row(id, "added")).collect();
             let text = Changes {
                 changes,
                 license_changes: Vec::new(),
@@ -431,31 +403,21 @@ mod tests {
             fields,
         };
         let rows = vec![
-            row(
-                "tags",
-                1,
-                ChangeKind::Removed,
-                vec![field(json!("x"), json!(null))],
-            ),
+            row("tags", 1, "removed", vec![field(json!("x"), json!(null))]),
             row(
                 "tags",
                 2,
-                ChangeKind::Changed,
+                "changed",
                 vec![
                     field(json!("x"), json!("x")),
                     field(json!(null), json!("y")),
                 ],
             ),
-            row(
-                "tags",
-                3,
-                ChangeKind::Added,
-                vec![field(json!(null), json!("x"))],
-            ),
+            row("tags", 3, "added", vec![field(json!(null), json!("x"))]),
             row(
                 "conferences",
                 4,
-                ChangeKind::Changed,
+                "changed",
                 vec![field(json!("it's"), json!(null))],
             ),
         ];

@@ -1,5 +1,6 @@
 //! `medfeed backup`, `medfeed restore`, `medfeed compact`, `medfeed upgrade` and `medfeed check`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use crate::bucket::BucketUrl;
 use crate::cli::arguments::{parse_note, path_parser};
 use crate::cli::common::{AccessChange, Common, open_log, require_folder, warn_of_pause};
 use crate::cli::output::{can_ask, confirm, counted, note, warn};
-use crate::model::{Joined, PerDataset, Printable, Timestamp, now, parse_time};
+use crate::model::{Dataset, Joined, PerDataset, Printable, Timestamp, now, parse_time};
 use crate::replicate::replica::StateLoader;
 use crate::replicate::replica::audit::audit;
 use crate::store::check::{CheckReport, check, check_unwritable};
@@ -72,16 +73,19 @@ pub fn backup(common: &Common, args: &BackupArgs) -> Result<ExitCode> {
         }
     };
     let file = args.file.display().to_string();
-    let counts = records
-        .iter()
-        .map(|(dataset, count)| format!("{count} {dataset}"))
-        .joined(", ");
     let text = format!(
         "{file}: {}, as of {}; {bytes} bytes, checked.",
-        counts,
+        describe_counts(&records),
         last_commit_at.as_deref().unwrap_or("the beginning")
     );
     common.result(&json!({ "file": file, "records": records, "last_commit_at": last_commit_at, "bytes": bytes }), text)
+}
+
+fn describe_counts(records: &BTreeMap<Dataset, u64>) -> String {
+    let counts = records.iter();
+    counts
+        .map(|(dataset, count)| format!("{count} {dataset}"))
+        .joined(", ")
 }
 
 /// Writes a backup from a bucket.
@@ -177,14 +181,14 @@ fn describe_restore(differences: &RestoreDifferences) -> String {
             difference.change
         );
     }
-    for key in keys_that_stop {
-        let _ = write!(text, "\nkey {} stops working", Printable(key));
-    }
-    for key in keys_that_come_back {
-        let _ = write!(text, "\nkey {} comes back with the backup", Printable(key));
-    }
-    for key in keys_that_stay_revoked {
-        let _ = write!(text, "\nkey {} stays revoked", Printable(key));
+    for (keys, fate) in [
+        (keys_that_stop, "stops working"),
+        (keys_that_come_back, "comes back with the backup"),
+        (keys_that_stay_revoked, "stays revoked"),
+    ] {
+        for key in keys {
+            let _ = write!(text, "\nkey {} {fate}", Printable(key));
+        }
     }
     text
 }
@@ -323,11 +327,7 @@ pub fn run_check(common: &Common, args: &CheckArgs) -> Result<ExitCode> {
     let mut json = json!(report);
     json["ok"] = ok.into();
     common.result(&json, text)?;
-    Ok(if ok {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(ExitCode::from(u8::from(!ok)))
 }
 
 /// Checks a bucket.
@@ -337,17 +337,15 @@ fn check_bucket(url: &BucketUrl, common: &Common, args: &CheckArgs) -> Result<Ex
         tempfile::tempdir().context("cannot create a temporary folder for the database")?;
     let audit = audit(&log, &folder.path().join("checked.redb"))?;
     // The first and last slots of the gaps before whole states.
-    let given_up = audit
-        .given_up
-        .iter()
-        .map(|slots| [*slots.start(), *slots.end()]);
+    let gaps = audit.given_up.iter();
+    let gaps: Vec<[u64; 2]> = gaps.map(|slots| [*slots.start(), *slots.end()]).collect();
     let checked = json!({
         "ok": true,
         "states": audit.states.len(),
         "entries": audit.entries,
         "slot": audit.slot,
         "seq": audit.seq,
-        "given_up": given_up.collect::<Vec<_>>(),
+        "given_up": gaps,
     });
     let mut text = format!(
         "{url} is sound: {}, {} up to slot {}; the log ends at seq {}, as of {}.",
@@ -361,9 +359,7 @@ fn check_bucket(url: &BucketUrl, common: &Common, args: &CheckArgs) -> Result<Ex
             .as_deref()
             .unwrap_or("the beginning"),
     );
-    for slots in &audit.given_up {
-        let first = slots.start();
-        let last = slots.end();
+    for [first, last] in gaps {
         text.push_str(&format!(
             "\nEntries or whole states are missing from slot {first} to slot {last}, before the whole state at slot {}: the times of these slots cannot be restored.",
             last + 1
@@ -373,34 +369,26 @@ fn check_bucket(url: &BucketUrl, common: &Common, args: &CheckArgs) -> Result<Ex
 }
 
 fn describe_report(common: &Common, report: &CheckReport) -> String {
-    let records: Vec<String> = report
-        .records
-        .iter()
-        .map(|(dataset, count)| format!("{count} {dataset}"))
-        .collect();
     let counts = format!(
         "{}, {}, {} with {}, {}",
-        records.join(", "),
+        describe_counts(&report.records),
         counted(report.commits, "commit"),
         counted(report.licenses, "license"),
         counted(report.feed_rows, "feed row"),
         counted(report.keys, "key"),
     );
+    let db = common.db.display();
     if report.damages == 0 {
         let warnings: String = report
             .warnings
             .iter()
             .map(|warning| format!("\nwarning: {warning}"))
             .collect();
-        return format!("{} is sound: {counts}.{warnings}", common.db.display());
+        return format!("{db} is sound: {counts}.{warnings}");
     }
-    let mut text = if report.records.is_empty() {
-        format!(
-            "{} is DAMAGED; nothing in it could be checked:",
-            common.db.display()
-        )
-    } else {
-        format!("{} is DAMAGED; checked {counts}:", common.db.display())
+    let mut text = match report.records.is_empty() {
+        true => format!("{db} is DAMAGED; nothing in it could be checked:"),
+        false => format!("{db} is DAMAGED; checked {counts}:"),
     };
     let mut unlisted = report.damages;
     for kind in &report.kinds {

@@ -89,20 +89,20 @@ fn usage(used: &KeyUse, lag_s: impl Fn(Dataset, &FeedSeen) -> Option<u64>) -> (V
         .map_or("never".to_owned(), |time| format!("last {time}"));
     let mut json = json!({ "last_used_at": last_used_at });
     if let Some(Refusal { at, code }) = &used.last_refusal {
-        text.push_str(&format!(", refused at {at}: {code}"));
+        text += &format!(", refused at {at}: {code}");
         json["last_refusal"] = json!({ "at": at.to_string(), "code": code });
     }
     let mut feeds = json!({});
     for (dataset, seen) in &used.feeds {
         let at = seen.at.to_string();
         let behind_s = lag_s(*dataset, seen);
-        text.push_str(&match behind_s {
+        text += &match behind_s {
             Some(0) => format!(", {dataset} up to date, asked at {at}"),
             Some(behind_s) => format!(", {dataset} {behind_s} s behind, asked at {at}"),
             None => format!(
                 ", {dataset} unknown since the database was replaced or the license lost it, asked at {at}"
             ),
-        });
+        };
         feeds[dataset.as_str()] =
             json!({ "at": at, "position": seen.position, "behind_s": behind_s });
     }
@@ -114,14 +114,13 @@ pub fn run(common: &Common, command: KeyCommand) -> Result<ExitCode> {
     if !matches!(command, KeyCommand::List) {
         common.confirm_clock()?;
     }
-    match command {
-        KeyCommand::Create(args) => common.await_publication(create(common, args)?),
-        KeyCommand::List => list(common),
-        KeyCommand::Revoke { id } => common.await_publication(revoke(common, &id)?),
-        KeyCommand::Replace { id, overlap } => {
-            common.await_publication(replace(common, &id, overlap)?)
-        }
-    }
+    let access = match command {
+        KeyCommand::Create(args) => create(common, args)?,
+        KeyCommand::List => return list(common),
+        KeyCommand::Revoke { id } => revoke(common, &id)?,
+        KeyCommand::Replace { id, overlap } => replace(common, &id, overlap)?,
+    };
+    common.await_publication(access)
 }
 
 fn create(common: &Common, args: CreateArgs) -> Result<AccessChange> {
@@ -221,18 +220,9 @@ fn revoke(common: &Common, id: &str) -> Result<AccessChange> {
     let mut edit = writer.begin()?;
     require_key(&edit, id)?;
     let record = edit.revoke_key(id)?;
-    common.commit(
-        edit,
-        format!(
-            "key revoke {} of license {}",
-            record.id, record.license_name
-        ),
-    )?;
-    let text = format!(
-        "{} of license `{}` is revoked.",
-        record.id,
-        Printable(&record.license_name)
-    );
+    let license = &record.license_name;
+    common.commit(edit, format!("key revoke {id} of license {license}"))?;
+    let text = format!("{id} of license `{}` is revoked.", Printable(license));
     common.result(&key_json(&record, KeyStatus::Revoked), text)?;
     Ok(AccessChange::Revoked)
 }

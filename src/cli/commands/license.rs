@@ -14,8 +14,8 @@ use crate::cli::output::{confirm, counted, table};
 use crate::model::country::same_country;
 use crate::model::license::RuleSet;
 use crate::model::{
-    ConferenceFields, Dataset, Id, Joined, License, Printable, RecordFields, Rule, Scope, first_of,
-    nearest, with_fields,
+    ConferenceFields, Curated, Dataset, Id, Joined, License, Printable, RecordFields, Rule, Scope,
+    first_of, nearest, with_fields,
 };
 use crate::store::write::licensing::LicenseChange;
 use crate::store::{Snapshot, StoreError};
@@ -168,11 +168,7 @@ fn in_ranges(years: &BTreeSet<u16>) -> String {
 }
 
 fn given<T: Ord>(values: Vec<T>) -> Option<BTreeSet<T>> {
-    if values.is_empty() {
-        None
-    } else {
-        Some(values.into_iter().collect())
-    }
+    (!values.is_empty()).then(|| values.into_iter().collect())
 }
 
 /// Sets a license. `accepted` are the losses that the user was asked about. Returns the effect of the commit; `None`
@@ -220,10 +216,9 @@ fn set(
     json["note"] = json!(args.note);
     json["warnings"] = json!(warnings);
     common.result(&json, text)?;
-    let access = if is_narrower {
-        AccessChange::Narrowed
-    } else {
-        AccessChange::None
+    let access = match is_narrower {
+        true => AccessChange::Narrowed,
+        false => AccessChange::None,
     };
     Ok((!args.dry_run).then_some(access))
 }
@@ -241,18 +236,16 @@ fn check_widening(name: &str, before: &Scope, after: &Scope, widen: bool) -> Res
     let dropped = Rule::ALL
         .into_iter()
         .filter(|rule| before.set(*rule).is_some() && after.set(*rule).is_none());
-    let dropped: Vec<&str> = dropped
-        .map(|rule| match rule {
-            Rule::TherapyAreas => "--therapy-area",
-            Rule::Countries => "--country",
-            Rule::Years => "--year",
-        })
-        .collect();
-    if !widen && !dropped.is_empty() {
+    let options = dropped.map(|rule| match rule {
+        Rule::TherapyAreas => "--therapy-area",
+        Rule::Countries => "--country",
+        Rule::Years => "--year",
+    });
+    let options = options.joined(" and ");
+    if !widen && !options.is_empty() {
         bail!(
-            "the license is restricted by {}, which this command leaves out; repeat the restriction, or add --widen to drop it. \
-             Now `{name}` shows: {}. It would show: {}",
-            dropped.join(" and "),
+            "the license is restricted by {options}, which this command leaves out; repeat the restriction, or add --widen to drop \
+             it. Now `{name}` shows: {}. It would show: {}",
             scope_in_words(before),
             scope_in_words(after)
         );
@@ -284,16 +277,14 @@ fn describe(name: &str, change: &LicenseChange, dry_run: bool) -> String {
         _ => format!("License `{name}` already has this scope and rate limit; nothing to change."),
     };
     for effect in &change.effects {
-        text.push_str(&format!(
+        text += &format!(
             "\n  {}: records entering: {}, leaving: {}",
             effect.dataset, effect.entering, effect.leaving
-        ));
+        );
     }
     if dry_run && !change.losses.is_empty() {
-        text.push_str(&format!(
-            "\nThis asks first, or needs --yes: {} would leave.",
-            change.losses.join(" and ")
-        ));
+        let losses = change.losses.join(" and ");
+        text += &format!("\nThis asks first, or needs --yes: {losses} would leave.");
     }
     text
 }
@@ -412,47 +403,36 @@ fn reasons<F: RecordFields>(
     id: Id,
     scope: &Scope,
 ) -> Result<(bool, Vec<String>), StoreError> {
-    Ok(match snapshot.find_record::<F>(id)? {
-        None => {
-            let missing = "there is no such record".to_owned();
-            (
-                false,
-                missing_dataset::<F>(scope)
-                    .into_iter()
-                    .chain([missing])
-                    .collect(),
-            )
-        }
-        Some((record, _)) => (true, why_hidden(scope, record.fields())),
-    })
+    let record = snapshot.find_stored::<F>(id)?;
+    let fields = record.as_ref().map(Curated::fields);
+    Ok((record.is_some(), why_hidden(scope, fields)))
 }
 
-fn missing_dataset<F: RecordFields>(scope: &Scope) -> Option<String> {
-    let is_missing = !scope.datasets.contains(&F::DATASET);
-    is_missing.then(|| format!("the license does not include the dataset `{}`", F::DATASET))
-}
-
-/// Why a license does not show a record; nothing if it does.
-pub fn why_hidden<F: RecordFields>(scope: &Scope, fields: &F) -> Vec<String> {
-    let mut reasons: Vec<String> = missing_dataset::<F>(scope).into_iter().collect();
-    reasons.extend(
-        fields
-            .blocking_rules(scope)
-            .into_iter()
-            .map(|(rule, value)| {
-                let has = match value.texts() {
-                    [] => value.to_csv(&()),
-                    texts => texts.join(", ").into(),
-                };
-                let has = if has.is_empty() { "none" } else { &has };
-                let allows = scope
-                    .set(rule)
-                    .map(RuleSet::values)
-                    .unwrap_or_default()
-                    .join(", ");
-                format!("{rule}: the record has {has}, the license allows {allows}")
-            }),
-    );
+/// Why a license does not show a record; nothing if it does. `fields` are `None` if there is no such record.
+pub fn why_hidden<F: RecordFields>(scope: &Scope, fields: Option<&F>) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if !scope.datasets.contains(&F::DATASET) {
+        let dataset = F::DATASET;
+        reasons.push(format!(
+            "the license does not include the dataset `{dataset}`"
+        ));
+    }
+    let Some(fields) = fields else {
+        reasons.push("there is no such record".to_owned());
+        return reasons;
+    };
+    for (rule, value) in fields.blocking_rules(scope) {
+        let has = match value.texts() {
+            [] => value.to_csv(&()),
+            texts => texts.join(", ").into(),
+        };
+        let has = if has.is_empty() { "none" } else { &has };
+        let allowed = scope.set(rule).map(RuleSet::values).unwrap_or_default();
+        let allows = allowed.join(", ");
+        reasons.push(format!(
+            "{rule}: the record has {has}, the license allows {allows}"
+        ));
+    }
     reasons
 }
 
@@ -503,11 +483,7 @@ fn check_values(common: &Common, license: &str, scope: &Scope, yes: bool) -> Res
             if is_new && !yes && parts.all(|part| known.contains(part)) {
                 bail!("`{given}` names several values; repeat the option for each of them");
             }
-            let near = if is_new {
-                same_or_near(given, known)
-            } else {
-                None
-            };
+            let near = same_or_near(given, known).filter(|_| is_new);
             let warning = describe_unknown(what, given, near, known);
             match near {
                 Some(_) if !yes => confirm(
@@ -536,25 +512,19 @@ fn describe_unknown(
         Some(near) => format!("; did you mean `{near}`?"),
         None => " yet, so no conference matches it".to_owned(),
     };
-    let known: Vec<String> = known.iter().map(|known| format!("`{known}`")).collect();
-    let known = if known.is_empty() {
-        String::new()
-    } else {
-        format!(
-            " (the data contains {})",
-            first_of(&known, known.len(), SHOWN)
-        )
+    let quoted = known.iter().map(|known| format!("`{known}`"));
+    let known = match first_of(quoted, known.len(), SHOWN) {
+        none if none.is_empty() => none,
+        known => format!(" (the data contains {known})"),
     };
     format!("no conference {what} `{given}`{remedy}{known}")
 }
 
 /// The known value with the same meaning as the given one, or with a similar spelling.
 fn same_or_near<'a>(given: &str, known: &'a BTreeSet<String>) -> Option<&'a str> {
-    let same = known
-        .iter()
-        .map(String::as_str)
-        .find(|known| same_country(given, known));
-    same.or_else(|| nearest(given, known.iter().map(String::as_str)))
+    let known = known.iter().map(String::as_str);
+    let same = known.clone().find(|known| same_country(given, known));
+    same.or_else(|| nearest(given, known))
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::cli::change::{NamedRecord, text_of, value_of};
@@ -16,10 +15,9 @@ use crate::cli::commands::license::why_hidden;
 use crate::cli::common::Common;
 use crate::cli::output::table;
 use crate::import::findings::cut;
-use crate::model::fold::match_form;
 use crate::model::{
-    Curated, Dataset, Field, Id, Joined, Printable, RecordFields, References, Timestamp, first_of,
-    json as record_json, nearest, parse_time, with_fields,
+    Curated, Dataset, Id, Joined, Printable, RecordFields, References, Timestamp, first_of,
+    json as record_json, match_form, nearest, parse_time, with_fields,
 };
 use crate::store::{ImportCounts, RowCounts, Snapshot, StoreError, StoredCommit};
 
@@ -95,26 +93,22 @@ pub fn run(common: &Common, args: &CommitLogArgs) -> Result<ExitCode> {
         (Some(dataset), Some(id)) => Some(seqs_of(snapshot, dataset, id)?),
         _ => None,
     };
+    let is_shown = |commit: &StoredCommit| {
+        args.since.is_none_or(|since| commit.time >= since)
+            && args.until.is_none_or(|until| commit.time < until)
+            && args
+                .license
+                .as_ref()
+                .is_none_or(|name| is_of_license(&commit.what, name))
+            && of_record.as_ref().is_none_or(|seqs| {
+                let mut own = seqs.range(commit.first_seq..=commit.last_seq);
+                own.next().is_some()
+            })
+    };
     let most = if common.json { usize::MAX } else { MAX_NAMED };
+    let all = snapshot.list_commits(0, usize::MAX)?.into_iter();
     let mut commits = Vec::new();
-    for commit in snapshot
-        .list_commits(0, usize::MAX)?
-        .into_iter()
-        .filter(|commit| {
-            args.since.is_none_or(|since| commit.time >= since)
-                && args.until.is_none_or(|until| commit.time < until)
-                && args
-                    .license
-                    .as_ref()
-                    .is_none_or(|name| is_of_license(&commit.what, name))
-                && of_record.as_ref().is_none_or(|seqs| {
-                    seqs.range(commit.first_seq..=commit.last_seq)
-                        .next()
-                        .is_some()
-                })
-        })
-        .take(args.limit)
-    {
+    for commit in all.filter(is_shown).take(args.limit) {
         let mut records = Vec::new();
         for dataset in Dataset::ALL {
             let touched = with_fields!(dataset, F => touched::<F>(snapshot, &commit, most)?);
@@ -158,20 +152,14 @@ fn touched<F: RecordFields>(
     let ids = snapshot.changed_between(F::DATASET, first, last)?;
     let mut changed = Vec::new();
     for id in ids.iter().take(most) {
-        let name = snapshot
-            .find_record::<F>(*id)?
-            .map(|(record, _)| record.fields().name().to_owned());
-        changed.push(NamedRecord {
-            id: *id,
-            name: name.unwrap_or_default(),
-        });
+        let record = snapshot.find_stored::<F>(*id)?;
+        changed.extend(record.as_ref().map(NamedRecord::of));
     }
-    let removed = snapshot.removed_between(F::DATASET, first, last)?;
     Ok(CommitRecords {
         dataset: F::DATASET,
         changed_count: ids.len(),
         changed,
-        removed,
+        removed: snapshot.removed_between(F::DATASET, first, last)?,
     })
 }
 
@@ -182,35 +170,29 @@ fn describe(commits: &[LoggedCommit]) -> String {
         &commits
             .iter()
             .map(|(commit, _)| {
-                [
-                    commit.time.to_string(),
-                    commit.last_seq.to_string(),
-                    commit.who.clone(),
-                    commit.what.clone(),
-                ]
+                let StoredCommit { who, what, .. } = commit;
+                let time = commit.time.to_string();
+                [time, commit.last_seq.to_string(), who.clone(), what.clone()]
             })
             .collect::<Vec<_>>(),
     );
     let mut lines = lines.lines();
     let mut text = lines.next().unwrap_or_default().to_owned();
     for (line, (commit, records)) in lines.zip(commits) {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "\n{line}");
+        text += &format!("\n{line}");
         if let Some(note) = &commit.note {
-            let _ = write!(text, "\n    note: {}", Printable(note));
+            text += &format!("\n    note: {}", Printable(note));
         }
         for (name, counts) in commit.imported.iter().flat_map(ImportCounts::named) {
-            let RowCounts {
-                added,
-                changed,
-                removed,
-                ..
-            } = counts;
             if counts.differing() > 0 {
-                let _ = write!(
-                    text,
-                    "\n    {name}: {added} added, {changed} changed, {removed} removed"
-                );
+                let RowCounts {
+                    added,
+                    changed,
+                    removed,
+                    ..
+                } = counts;
+                text +=
+                    &format!("\n    {name}: {added} added, {changed} changed, {removed} removed");
             }
         }
         for CommitRecords {
@@ -225,14 +207,11 @@ fn describe(commits: &[LoggedCommit]) -> String {
                 .map(|named| format!("{} {}", named.id, Printable(&cut(&named.name, 40))));
             if *changed_count > 0 {
                 let names = first_of(names, *changed_count, MAX_NAMED);
-                let _ = write!(text, "\n    {dataset} last changed: {names}");
+                text += &format!("\n    {dataset} last changed: {names}");
             }
             if !removed.is_empty() {
                 let ids = first_of(removed, removed.len(), MAX_NAMED);
-                let _ = write!(
-                    text,
-                    "\n    {dataset} that left licenses and are removed now: {ids}"
-                );
+                text += &format!("\n    {dataset} that left licenses and are removed now: {ids}");
             }
         }
     }
@@ -262,22 +241,17 @@ fn show_named<F: RecordFields>(
     name: &str,
 ) -> Result<ExitCode> {
     let wanted = match_form(name);
+    let columns = ["name", "abbv"].into_iter();
+    let columns: Vec<usize> = columns
+        .filter_map(|column| F::table().index_of(column))
+        .collect();
     let mut found = Vec::new();
     let mut names = Vec::new();
-    let fields = F::table().fields.iter();
-    let is_named = |field: &Field| ["name", "abbv"].contains(&field.column.as_str());
-    let columns: Vec<bool> = fields.map(is_named).collect();
     snapshot.for_each_record::<F, StoreError>(|record, _, _| {
         let values = record.fields().values();
-        let mut texts = columns
-            .iter()
-            .zip(&values)
-            .filter(|(is_named, _)| **is_named);
-        if texts.any(|(_, value)| value.texts().iter().any(|text| match_form(text) == wanted)) {
-            found.push(NamedRecord {
-                id: record.id(),
-                name: record.fields().name().to_owned(),
-            });
+        let mut texts = columns.iter().flat_map(|at| values[*at].texts());
+        if texts.any(|text| match_form(text) == wanted) {
+            found.push(NamedRecord::of(&record));
         }
         names.push(record.fields().name().to_owned());
         Ok(())
@@ -301,16 +275,6 @@ fn show_named<F: RecordFields>(
     }
 }
 
-/// The result of `medfeed show`, for `--json`.
-#[derive(Serialize)]
-struct ShownRecord {
-    dataset: Dataset,
-    /// In the form of the API.
-    record: Box<RawValue>,
-    last_change: Value,
-    licenses: Vec<Value>,
-}
-
 fn show_record<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) -> Result<ExitCode> {
     let (Some((record, updated_at)), Some(seq)) = (
         snapshot.find_record::<F>(id)?,
@@ -321,23 +285,26 @@ fn show_record<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) ->
     let references = snapshot.references()?;
     let licenses = snapshot.list_licenses();
     // Each license, and why it does not show the record.
-    let licenses = licenses
-        .iter()
-        .map(|license| (&license.name, why_hidden(&license.scope, record.fields())));
+    let licenses = licenses.iter().map(|license| {
+        (
+            &license.name,
+            why_hidden(&license.scope, Some(record.fields())),
+        )
+    });
     let licenses: Vec<(&String, Vec<String>)> = licenses.collect();
     let last_change = snapshot.stored_commit_of(seq)?;
     let text = describe_fields(&record, references) + &describe_views(seq, &last_change, &licenses);
-    let record = record_json::render_record(&record, updated_at, &**references);
-    let shown = ShownRecord {
-        dataset: F::DATASET,
-        record: RawValue::from_string(String::from_utf8(record)?)?,
-        last_change: commit_json(&last_change),
-        licenses: licenses
-            .iter()
-            .map(|(name, reasons)| json!({ "license": name, "visible": reasons.is_empty(), "reasons": reasons }))
-            .collect(),
-    };
-    common.result(&shown, text)
+    let in_api = record_json::render_record(&record, updated_at, &**references);
+    let licenses = licenses.iter().map(
+        |(name, reasons)| json!({ "license": name, "visible": reasons.is_empty(), "reasons": reasons }),
+    );
+    let json = json!({
+        "dataset": F::DATASET,
+        "record": serde_json::from_slice::<Value>(&in_api)?,
+        "last_change": commit_json(&last_change),
+        "licenses": licenses.collect::<Vec<_>>(),
+    });
+    common.result(&json, text)
 }
 
 /// A record as text: a line for each field.
