@@ -159,11 +159,10 @@ impl Job {
     /// Runs the handler. Compresses the answer if the caller accepts gzip.
     pub(super) fn run(self, segments: &SegmentCache) -> Result<Answer, Problem> {
         let view = self.caller.view(self.dataset)?;
-        let gzip = self.wants_gzip.then_some(segments);
         let answer = match self.handler {
-            Handler::List(parameters) => list(&view, parameters, &self.caller.sealer(), gzip)?,
+            Handler::List(parameters) => list(&view, parameters, &self.caller.sealer())?,
             Handler::Record(id) => single(&view, id)?,
-            Handler::Changes(query) => query.answer(&view, &self.caller.sealer(), gzip)?,
+            Handler::Changes(query) => query.answer(&view, &self.caller.sealer())?,
             Handler::Export(format) => file(&view, format, &self.caller.sealer(), segments)?,
             Handler::TherapyAreas => reference_list(&list_therapy_areas(&view)?),
             Handler::Tags(kind) => reference_list(&list_tags(&view, kind.as_deref())?),
@@ -181,12 +180,7 @@ impl Job {
 }
 
 /// `GET /{dataset}`: a page of records.
-fn list(
-    view: &View<'_>,
-    parameters: ListParameters,
-    sealer: &Sealer,
-    gzip: Option<&SegmentCache>,
-) -> Result<Answer, Problem> {
+fn list(view: &View<'_>, parameters: ListParameters, sealer: &Sealer) -> Result<Answer, Problem> {
     let limit = usize::from(parameters.limit);
     let cursor = parameters.cursor.clone();
     let filter = filter(view.dataset(), parameters);
@@ -214,8 +208,8 @@ fn list(
         [&last_id.get().to_be_bytes(), filters.as_slice()].concat()
     });
     // The tag takes the cursor's content, not its text, which also depends on the license and the secret.
-    let etag = ETag::of("list", [page.hashes().as_slice(), &cursor]);
-    Ok(Answer::page(page, view, gzip)?.revalidatable(etag))
+    let etag = ETag::of("list", [page.hashes(), &cursor]);
+    Ok(Answer::json(page.into_json()).revalidatable(etag))
 }
 
 fn filter(dataset: Dataset, mut parameters: ListParameters) -> Filter {
@@ -410,12 +404,7 @@ impl FeedQuery {
     }
 
     /// A page of the change feed. The token must be valid.
-    pub fn answer(
-        &self,
-        view: &View<'_>,
-        sealer: &Sealer,
-        gzip: Option<&SegmentCache>,
-    ) -> Result<Answer, Problem> {
+    pub fn answer(&self, view: &View<'_>, sealer: &Sealer) -> Result<Answer, Problem> {
         let limit = usize::from(self.parameters.limit);
         let (mut page, next_seq, next) = feed_page(view, self.start.after(view)?, limit)?;
         let token = match &self.parameters.since {
@@ -429,7 +418,7 @@ impl FeedQuery {
             || matches!(self.start, FeedStart::Now)
             || self.token.is_some_and(|sent| sent != next);
         let wait_s = MAX_WAIT_S.min(self.parameters.wait);
-        let mut answer = Answer::page(page, view, gzip)?;
+        let mut answer = Answer::json(page.into_json());
         answer.wait = (wait_s > 0 && !is_news).then(|| Duration::from_secs(wait_s.into()));
         if let FeedStart::After(position) = self.start {
             let next = next_seq.map(|seq| view.commit_of(seq)).transpose()?;
