@@ -131,7 +131,7 @@ pub const TIME_EXAMPLES: [&str; 3] = [
 
 impl ParameterForm {
     /// Returns the form of a filter on fields of a kind.
-    fn of(kind: ValueKind) -> ParameterForm {
+    pub fn of(kind: ValueKind) -> ParameterForm {
         match kind {
             ValueKind::Text | ValueKind::Texts => ParameterForm::Text,
             ValueKind::Integer => ParameterForm::Whole(0, Id::MAX.get()),

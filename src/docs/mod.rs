@@ -32,10 +32,10 @@ pub struct DocsPage {
 }
 
 impl DocsPage {
-    fn html(text: &str, contact: Option<&str>) -> DocsPage {
+    fn html(page: String) -> DocsPage {
         DocsPage {
             content_type: "text/html; charset=utf-8",
-            body: pages::with_contact(text, contact).into_bytes(),
+            body: page.into_bytes(),
         }
     }
 }
@@ -48,7 +48,6 @@ pub fn find_page(
     public_url: &str,
     contact: Option<&str>,
 ) -> Option<DocsPage> {
-    let html = |text: String| DocsPage::html(&text, contact);
     match path {
         "/openapi.json" => {
             let mut document = openapi::document(contract, public_url);
@@ -71,19 +70,22 @@ pub fn find_page(
             content_type: "text/x-python; charset=utf-8",
             body: pages::CLIENT.as_bytes().to_vec(),
         }),
-        "/docs" => Some(html(pages::reference(contract, public_url))),
-        "/docs/errors" => Some(html(pages::error_index(contract))),
+        "/docs" => Some(DocsPage::html(pages::reference(
+            contract, public_url, contact,
+        ))),
+        "/docs/errors" => Some(DocsPage::html(pages::error_index(contract, contact))),
         _ => {
             let name = path.strip_prefix("/docs/errors/")?;
             let info = contract.codes.iter().find(|info| info.name == name)?;
-            Some(html(pages::error(contract, info, public_url)))
+            let page = pages::error(contract, info, public_url, contact);
+            Some(DocsPage::html(page))
         }
     }
 }
 
 /// Returns the page for browsers that request a missing page.
 pub fn not_found(path: &str, contact: Option<&str>) -> DocsPage {
-    DocsPage::html(&pages::not_found(path), contact)
+    DocsPage::html(pages::not_found(path, contact))
 }
 
 #[cfg(test)]

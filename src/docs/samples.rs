@@ -1,6 +1,7 @@
 //! Example responses: invented rows, rendered by the code that renders real responses.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -49,9 +50,12 @@ pub struct Samples {
     removed: Id,
 }
 
+/// The example rows. A test prevents that a row breaks a rule.
+pub static SAMPLES: LazyLock<Samples> =
+    LazyLock::new(|| Samples::new().expect("the rows follow the rules"));
+
 impl Samples {
-    /// Builds the rows; `None` if a row breaks a rule, which a test prevents.
-    pub fn new() -> Option<Samples> {
+    fn new() -> Option<Samples> {
         let mut references = References::default();
         link(&mut references.organizations, 12, ORGANIZATION)?;
         link(&mut references.tags, 31, TAG)?;
@@ -229,7 +233,7 @@ mod tests {
 
     #[test]
     fn every_answer_of_json_has_an_example() {
-        let samples = Samples::new().unwrap();
+        let samples = &SAMPLES;
         for endpoint in CONTRACT.endpoints {
             let answer = samples.answer(endpoint.resource);
             assert_eq!(
@@ -247,7 +251,7 @@ mod tests {
 
     #[test]
     fn indenting_changes_nothing_but_blanks() {
-        let samples = Samples::new().unwrap();
+        let samples = &SAMPLES;
         for json in [
             samples.record(Dataset::Conferences),
             br#"{"a":[],"b":{},"c":["{\"x\":[1,2],\\",{"d":null}]}"#.to_vec(),

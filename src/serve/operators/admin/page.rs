@@ -120,7 +120,7 @@ struct FeedRow {
 }
 
 #[derive(Template)]
-#[template(path = "page.html", config = "src/serve/operators/admin/askama.toml")]
+#[template(path = "page.html", config = "src/askama.toml")]
 struct Page {
     version: &'static str,
     file: String,
