@@ -532,9 +532,8 @@ impl Write for HashedDraft {
 
 /// The header of a dataset's CSV file.
 fn header(dataset: Dataset) -> io::Result<Vec<u8>> {
-    let mut header = flat::BYTE_ORDER_MARK.to_vec();
-    flat::write_row(&mut header, flat::columns(dataset.table(), true))?;
-    Ok(header)
+    let mut header = Vec::new();
+    flat::write_header(&mut header, dataset.table(), true).map(|()| header)
 }
 
 /// Compares the beginning of a CSV file with its header. Leaves the position at the start.

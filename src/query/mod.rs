@@ -250,8 +250,7 @@ pub fn push_record<F: RecordFields>(
 
 /// Appends a byte-order mark and the CSV header. Fails only when memory runs out.
 pub fn push_header<F: RecordFields>(out: &mut Vec<u8>) -> Result<()> {
-    out.extend_from_slice(flat::BYTE_ORDER_MARK);
-    flat::write_row(out, flat::columns(F::table(), true)).map_err(in_memory)
+    flat::write_header(out, F::table(), true).map_err(in_memory)
 }
 
 /// Writes `head` and then all visible records.

@@ -268,8 +268,7 @@ fn write_text(
         let rows = if target.format == FileFormat::Jsonl {
             push(&mut RowSink::JsonLines(&mut out))?
         } else {
-            out.write_all(flat::BYTE_ORDER_MARK)?;
-            flat::write_row(&mut out, flat::columns(kind.table(), is_dated))?;
+            flat::write_header(&mut out, kind.table(), is_dated)?;
             push(&mut RowSink::Csv(&mut out))?
         };
         out.into_inner().map_err(|error| error.into_error())?;

@@ -20,7 +20,7 @@ use tables::{DatasetTables, Type};
 
 use crate::model::{Dataset, now};
 use crate::pull::columns::Cell;
-use crate::pull::error::{PullError, Result};
+use crate::pull::error::Result;
 use crate::pull::export::{Announced, ContentDigest, Entry, Export, FeedPage, Hasher};
 use crate::pull::location::ServerUrl;
 use crate::pull::target::{Changes, Events, Position, PullTarget, report, tombstone, verified_s};
@@ -73,11 +73,9 @@ impl<D: Database> SqlCopy<D> {
         find_missing(&mut database)?;
         Ok(database)
     }
-}
 
-impl<D: Database> PullTarget for SqlCopy<D> {
-    fn position(&mut self, dataset: Dataset) -> Result<Option<Position>> {
-        let is_reloaded = self.to_reload.contains(&dataset);
+    /// The position, also if the export must be loaded.
+    fn stored(&mut self, dataset: Dataset) -> Result<Option<Position>> {
         let server = Cell::from(self.server.as_str());
         let database = self.connected()?;
         let verified_at = D::read("verified_at", Type::Time);
@@ -87,8 +85,8 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         );
         let row = database
             .query(&query, &[dataset.as_str().into(), server])?
-            .pop()
-            .unwrap_or_default();
+            .pop();
+        let row = row.unwrap_or_default();
         let [
             Cell::Text(token),
             Cell::Integer(records),
@@ -98,25 +96,27 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         else {
             return Ok(None);
         };
-        let position = Position {
+        Ok(Some(Position {
             token: token.clone(),
             records: records.unsigned_abs(),
             verified_at: verified_s(verified_at.text()),
             other_server: other.text().map(str::to_owned),
-        };
+        }))
+    }
+}
+
+impl<D: Database> PullTarget for SqlCopy<D> {
+    fn position(&mut self, dataset: Dataset) -> Result<Option<Position>> {
+        let is_reloaded = self.to_reload.contains(&dataset);
+        let stored = self.stored(dataset)?;
         // A repair empties the token.
-        Ok(Some(position).filter(|position| !is_reloaded && !position.token.is_empty()))
+        Ok(stored.filter(|position| !is_reloaded && !position.token.is_empty()))
     }
 
     fn records(&mut self, dataset: Dataset) -> Result<Option<u64>> {
-        let server = Cell::from(self.server.as_str());
-        let database = self.connected()?;
-        let query = "SELECT records FROM sync WHERE dataset = $1
-            AND EXISTS (SELECT 1 FROM copy WHERE name = 'server' AND value = $2)";
-        let row = database
-            .query(query, &[dataset.as_str().into(), server])?
-            .pop();
-        Ok(row.and_then(|row| row[0].integer()).map(i64::unsigned_abs))
+        let stored = self.stored(dataset)?;
+        let own = stored.filter(|position| position.other_server.is_none());
+        Ok(own.map(|position| position.records))
     }
 
     fn apply(&mut self, dataset: Dataset, page: &FeedPage, events: &dyn Events) -> Result<()> {
@@ -277,31 +277,23 @@ fn load<D: Database>(
         i64::MIN,
     );
     let mut changes = Changes::new(dataset, events);
-    let remove_until = |database: &mut D,
-                        held: &mut Reader,
-                        changes: &mut Changes<'_>,
-                        writer: &mut RecordWriter,
-                        last| {
-        while let Some(id) = held
-            .next_until(database, last)?
-            .and_then(|row| row[0].integer())
-        {
-            changes.add(&tombstone(id))?;
-            writer.add(database, id, None)?;
+    loop {
+        let entry = export.next_record()?;
+        let last = entry.as_ref().map_or(i64::MAX, |entry| entry.id - 1);
+        while let Some(row) = held.next_until(database, last)? {
+            if let Some(id) = row[0].integer() {
+                changes.add(&tombstone(id))?;
+                writer.add(database, id, None)?;
+            }
         }
-        Ok::<_, PullError>(())
-    };
-    while let Some(entry) = export.next_record()? {
-        remove_until(database, &mut held, &mut changes, &mut writer, entry.id - 1)?;
+        let Some(entry) = entry else { break };
         let before = held.next_until(database, entry.id)?;
-        let is_same = before.is_some_and(|row| is_json(&row[1], &entry.json));
-        if !is_same {
+        if before.is_none_or(|row| !is_json(&row[1], &entry.json)) {
             changes.add(&entry.json)?;
         }
         writer.add(database, entry.id, Some(entry.json))?;
         report(dataset, export, events);
     }
-    remove_until(database, &mut held, &mut changes, &mut writer, i64::MAX)?;
     writer.finish(database)?;
     sweep(database)?;
     database.rebuild_search(dataset)?;
