@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::contract::{CodeInfo, Contract, DatasetBody, ProblemBody, Query, Resource, StatusBody};
 use crate::model::reference::References;
 use crate::model::{
-    Conference, ConferenceFields, Curated, Dataset, Fields, Id, Journal, JournalFields, LicenseId,
-    PerDataset, ReferenceFields, Referenced, Timestamp, Witness, json, parse_time,
+    Conference, Curated, Dataset, Fields, Id, Journal, LicenseId, PerDataset, RecordFields,
+    ReferenceFields, Referenced, Timestamp, Witness, json, parse_time,
 };
 use crate::query::{JsonPage, envelope, item, push_header, push_record, therapy_area, tombstone};
 use crate::store::hash;
@@ -124,23 +124,16 @@ impl Samples {
 
     /// Renders the CSV export of a dataset, uncompressed.
     pub fn csv(&self, dataset: Dataset) -> Option<String> {
-        let mut csv = Vec::new();
         match dataset {
-            Dataset::Conferences => {
-                push_header::<ConferenceFields>(&mut csv).ok()?;
-                push_record(
-                    &mut csv,
-                    &self.conference,
-                    self.updated_at,
-                    &self.references,
-                )
-                .ok()?;
-            }
-            Dataset::Journals => {
-                push_header::<JournalFields>(&mut csv).ok()?;
-                push_record(&mut csv, &self.journal, self.updated_at, &self.references).ok()?;
-            }
+            Dataset::Conferences => self.csv_of(&self.conference),
+            Dataset::Journals => self.csv_of(&self.journal),
         }
+    }
+
+    fn csv_of<F: RecordFields>(&self, record: &Curated<F>) -> Option<String> {
+        let mut csv = Vec::new();
+        push_header::<F>(&mut csv).ok()?;
+        push_record(&mut csv, record, self.updated_at, &self.references).ok()?;
         String::from_utf8(csv).ok()
     }
 

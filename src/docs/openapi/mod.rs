@@ -102,7 +102,7 @@ fn described(parameter: &Parameter) -> Value {
     if let WhenAbsent::Default(text) = parameter.absent {
         schema["default"] = parameter.read(text).unwrap_or_default();
     }
-    let mut described = json!({"name": parameter.name, "in": parameter.location.to_string(), "description": parameter.note, "schema": schema});
+    let mut described = json!({"name": parameter.name, "in": parameter.location, "description": parameter.note, "schema": schema});
     if parameter.absent == WhenAbsent::Required {
         described["required"] = Value::Bool(true);
     }
