@@ -1,5 +1,5 @@
-//! The copy as an SQLite file: SQLite's SQL. Opens the file, runs its statements, maps their errors, and writes records
-//! with their full-text index.
+//! The copy as an SQLite file: SQLite's SQL. Opens the file, runs its statements, maps their errors, and updates the
+//! full-text index.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
