@@ -18,10 +18,7 @@ use super::conditional::ETag;
 use super::observe::FeedUse;
 use super::problem::Problem;
 use crate::model::{Dataset, LicenseId, Witness};
-use crate::query::JsonPage;
-use crate::query::segments::{SegmentCache, new_cache};
-use crate::store::StoreError;
-use crate::view::View;
+use crate::query::segments::new_cache;
 
 pub const DEFAULT_MAX_BYTES: u64 = 64 << 20;
 /// One answer may take the cache's capacity divided by this.
@@ -83,23 +80,6 @@ impl Answer {
             etag: Some(etag),
             ..self
         }
-    }
-
-    /// A page. With `gzip` it is compressed now, with cached segments.
-    pub fn page(
-        page: JsonPage,
-        view: &View<'_>,
-        gzip: Option<&SegmentCache>,
-    ) -> Result<Answer, StoreError> {
-        let cache = gzip.filter(|_| page.bytes() >= COMPRESS_FROM_BYTES);
-        let gzip = cache
-            .map(|cache| page.gzip(cache, view.feed()?))
-            .transpose()?;
-        let mut answer = Answer::json(page.into_json());
-        if let (Some(compressed), Body::Plain { plain, gzip }) = (gzip, &mut answer.body) {
-            *gzip = OnceLock::from((compressed.len() < plain.len()).then_some(compressed));
-        }
-        Ok(answer)
     }
 
     /// A text that must not be stored.

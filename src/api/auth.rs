@@ -22,14 +22,8 @@ pub struct KnownKey {
     pub record: Arc<KeyRecord>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum SentKey<'h> {
-    None,
-    One(&'h [u8]),
-    Different,
-}
-
-fn sent_key(headers: &HeaderMap) -> SentKey<'_> {
+/// The key in the headers. Returns a 401 if there is none, or if there are different ones.
+fn sent_key(headers: &HeaderMap) -> Result<&[u8], Problem> {
     let bearer = headers
         .get_all(AUTHORIZATION)
         .iter()
@@ -39,14 +33,12 @@ fn sent_key(headers: &HeaderMap) -> SentKey<'_> {
         .iter()
         .map(|value| value.as_bytes().trim_ascii());
     let mut keys = bearer.chain(own).filter(|key| !key.is_empty());
-    let Some(first) = keys.next() else {
-        return SentKey::None;
-    };
+    let first = keys.next().ok_or_else(|| missing_key(headers))?;
     if keys.any(|other| other != first) {
-        SentKey::Different
-    } else {
-        SentKey::One(first)
+        let detail = "Two different API keys were sent. Send one key, in one header.";
+        return Err(Problem::new(Code::InvalidApiKey, detail));
     }
+    Ok(first)
 }
 
 /// The token of a Bearer header; `None` for other schemes.
@@ -71,25 +63,15 @@ fn missing_key(headers: &HeaderMap) -> Problem {
 
 /// Whether a request has one key of a valid form, even if it is unknown.
 pub(super) fn has_well_formed_key(headers: &HeaderMap) -> bool {
-    match sent_key(headers) {
-        SentKey::One(text) => {
-            std::str::from_utf8(text).is_ok_and(|text| ApiKey::parse(text).is_some())
-        }
-        SentKey::None | SentKey::Different => false,
-    }
+    let text = sent_key(headers)
+        .ok()
+        .and_then(|key| str::from_utf8(key).ok());
+    text.is_some_and(|text| ApiKey::parse(text).is_some())
 }
 
 /// Finds the key of a request, which may be unusable. Returns a 401 otherwise.
 pub fn find_key(headers: &HeaderMap, snapshot: &Snapshot) -> Result<KnownKey, Problem> {
-    let text = match sent_key(headers) {
-        SentKey::None => return Err(missing_key(headers)),
-        SentKey::Different => {
-            let detail = "Two different API keys were sent. Send one key, in one header.";
-            return Err(Problem::new(Code::InvalidApiKey, detail));
-        }
-        SentKey::One(text) => text,
-    };
-    let hash = KeyHash::of(text);
+    let hash = KeyHash::of(sent_key(headers)?);
     let record = Arc::clone(snapshot.find_key(&hash).ok_or(Code::InvalidApiKey)?);
     Ok(KnownKey { hash, record })
 }
@@ -194,35 +176,39 @@ mod tests {
 
     #[test]
     fn keys_are_found_in_both_headers() {
-        let one = |text: &'static str| SentKey::One(text.as_bytes());
-        let cases: [(&[(&str, &str)], SentKey); 20] = cases![
-            &[], SentKey::None;
+        let one = |text: &'static str| Ok(text.as_bytes());
+        let none = Err(Code::MissingApiKey);
+        let different = Err(Code::InvalidApiKey);
+        type Headers = [(&'static str, &'static str)];
+        let cases: [(&Headers, Result<&[u8], Code>); 20] = cases![
+            &[], none;
             &[("authorization", "Bearer k")], one("k");
             &[("authorization", "bearer   k ")], one("k");
             &[("authorization", "BEARER\tk")], one("k");
             &[("x-api-key", " k ")], one("k");
             &[("authorization", "Bearer k"), ("x-api-key", "k")], one("k");
-            &[("authorization", "Bearer k"), ("x-api-key", "l")], SentKey::Different;
-            &[("x-api-key", "k"), ("x-api-key", "l")], SentKey::Different;
+            &[("authorization", "Bearer k"), ("x-api-key", "l")], different;
+            &[("x-api-key", "k"), ("x-api-key", "l")], different;
             &[("x-api-key", "k"), ("x-api-key", "k")], one("k");
-            &[("authorization", "Bearer k"), ("authorization", "Bearer l")], SentKey::Different;
+            &[("authorization", "Bearer k"), ("authorization", "Bearer l")], different;
             &[("x-api-key", "Bearer k")], one("Bearer k");
             &[("x-api-key", "k,k")], one("k,k");
-            &[("api-key", "k")], SentKey::None;
-            &[("authorization", "k")], SentKey::None;
-            &[("authorization", "Basic k")], SentKey::None;
-            &[("authorization", "Bearerk")], SentKey::None;
-            &[("authorization", "Bearer")], SentKey::None;
+            &[("api-key", "k")], none;
+            &[("authorization", "k")], none;
+            &[("authorization", "Basic k")], none;
+            &[("authorization", "Bearerk")], none;
+            &[("authorization", "Bearer")], none;
             &[("authorization", "Basic k"), ("x-api-key", "l")], one("l");
             &[("authorization", "Bearer "), ("x-api-key", "l")], one("l");
-            &[("x-api-key", "")], SentKey::None;
+            &[("x-api-key", "")], none;
         ];
         for (headers, expected) in cases {
             let mut map = HeaderMap::new();
             for (name, value) in headers {
                 map.append(*name, HeaderValue::from_str(value).unwrap());
             }
-            assert_eq!(sent_key(&map), expected, "{headers:?}");
+            let found = sent_key(&map).map_err(|problem| problem.code);
+            assert_eq!(found, expected, "{headers:?}");
         }
     }
 }

@@ -8,6 +8,7 @@ use data_encoding::BASE64;
 use flate2::Compression;
 use http::header::{CONTENT_ENCODING, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY};
 use http::{HeaderValue, Method, StatusCode};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -25,8 +26,7 @@ use super::settings::Settings;
 use super::source::SnapshotSource;
 use crate::api::browsers::is_own;
 use crate::contract::parameters::{
-    self, ChangesParameters, ExportParameters, ListParameters, NoParameters, ReferenceParameters,
-    Resync,
+    self, ChangesParameters, ExportParameters, ListParameters, ReferenceParameters,
 };
 use crate::contract::{BadRequest, CONTRACT, DatasetBody, Query, Resource, Route, StatusBody};
 use crate::model::{
@@ -92,7 +92,7 @@ impl Job {
         let handler = match route.endpoint.resource {
             Resource::List(_) => Handler::List(query.parse()?),
             Resource::Record(_) => {
-                query.parse::<NoParameters>()?;
+                query.parse::<IgnoredAny>()?;
                 Handler::Record(route.value.trim_start_matches('0').parse().ok())
             }
             Resource::Changes(dataset) => {
@@ -100,7 +100,7 @@ impl Job {
             }
             Resource::Export => Handler::Export(query.parse::<ExportParameters>()?.format),
             Resource::TherapyAreas => {
-                query.parse::<NoParameters>()?;
+                query.parse::<IgnoredAny>()?;
                 Handler::TherapyAreas
             }
             Resource::Tags => Handler::Tags(query.parse::<ReferenceParameters>()?.r#type),
@@ -159,11 +159,10 @@ impl Job {
     /// Runs the handler. Compresses the answer if the caller accepts gzip.
     pub(super) fn run(self, segments: &SegmentCache) -> Result<Answer, Problem> {
         let view = self.caller.view(self.dataset)?;
-        let gzip = self.wants_gzip.then_some(segments);
         let answer = match self.handler {
-            Handler::List(parameters) => list(&view, parameters, &self.caller.sealer(), gzip)?,
+            Handler::List(parameters) => list(&view, parameters, &self.caller.sealer())?,
             Handler::Record(id) => single(&view, id)?,
-            Handler::Changes(query) => query.answer(&view, &self.caller.sealer(), gzip)?,
+            Handler::Changes(query) => query.answer(&view, &self.caller.sealer())?,
             Handler::Export(format) => file(&view, format, &self.caller.sealer(), segments)?,
             Handler::TherapyAreas => reference_list(&list_therapy_areas(&view)?),
             Handler::Tags(kind) => reference_list(&list_tags(&view, kind.as_deref())?),
@@ -181,12 +180,7 @@ impl Job {
 }
 
 /// `GET /{dataset}`: a page of records.
-fn list(
-    view: &View<'_>,
-    parameters: ListParameters,
-    sealer: &Sealer,
-    gzip: Option<&SegmentCache>,
-) -> Result<Answer, Problem> {
+fn list(view: &View<'_>, parameters: ListParameters, sealer: &Sealer) -> Result<Answer, Problem> {
     let limit = usize::from(parameters.limit);
     let cursor = parameters.cursor.clone();
     let filter = filter(view.dataset(), parameters);
@@ -214,8 +208,8 @@ fn list(
         [&last_id.get().to_be_bytes(), filters.as_slice()].concat()
     });
     // The tag takes the cursor's content, not its text, which also depends on the license and the secret.
-    let etag = ETag::of("list", [page.hashes().as_slice(), &cursor]);
-    Ok(Answer::page(page, view, gzip)?.revalidatable(etag))
+    let etag = ETag::of("list", [page.hashes(), &cursor]);
+    Ok(Answer::json(page.into_json()).revalidatable(etag))
 }
 
 fn filter(dataset: Dataset, mut parameters: ListParameters) -> Filter {
@@ -352,8 +346,7 @@ impl FeedQuery {
         let Some(token) = &self.token else {
             return Ok(true);
         };
-        let is_of_scope =
-            token.scope_seq == license.scope_seq || self.parameters.resync == Some(Resync::Diff);
+        let is_of_scope = token.scope_seq == license.scope_seq || self.parameters.resync.is_some();
         if token.license != license.id || !is_of_scope {
             return Ok(false);
         }
@@ -410,12 +403,7 @@ impl FeedQuery {
     }
 
     /// A page of the change feed. The token must be valid.
-    pub fn answer(
-        &self,
-        view: &View<'_>,
-        sealer: &Sealer,
-        gzip: Option<&SegmentCache>,
-    ) -> Result<Answer, Problem> {
+    pub fn answer(&self, view: &View<'_>, sealer: &Sealer) -> Result<Answer, Problem> {
         let limit = usize::from(self.parameters.limit);
         let (mut page, next_seq, next) = feed_page(view, self.start.after(view)?, limit)?;
         let token = match &self.parameters.since {
@@ -429,7 +417,7 @@ impl FeedQuery {
             || matches!(self.start, FeedStart::Now)
             || self.token.is_some_and(|sent| sent != next);
         let wait_s = MAX_WAIT_S.min(self.parameters.wait);
-        let mut answer = Answer::page(page, view, gzip)?;
+        let mut answer = Answer::json(page.into_json());
         answer.wait = (wait_s > 0 && !is_news).then(|| Duration::from_secs(wait_s.into()));
         if let FeedStart::After(position) = self.start {
             let next = next_seq.map(|seq| view.commit_of(seq)).transpose()?;
@@ -470,7 +458,7 @@ pub fn status(
     query: &Query<'_>,
     now: Timestamp,
 ) -> Result<Answer, Problem> {
-    query.parse::<NoParameters>()?;
+    query.parse::<IgnoredAny>()?;
     if !readable {
         return Err(Code::Unavailable.into());
     }
@@ -502,23 +490,16 @@ pub fn explorer_page(
         return Ok(Arc::new(Answer::json(demo.to_json())));
     }
     cached_page(route, answers, || {
-        let found = match route.path.as_str() {
-            "/" => Some(explorer::page(demo.is_some(), settings.contact.as_deref())),
-            path => explorer::find(path, demo.is_some()),
-        };
-        let asset = found.ok_or_else(|| {
+        let contact = settings.contact.as_deref();
+        let found = explorer::find(&route.path, demo.is_some(), contact);
+        let file = found.ok_or_else(|| {
             Problem::new(
                 Code::NotFound,
                 "There is no such page. The explorer is at `/`.",
             )
         })?;
-        let etag = ETag::of("explorer", [asset.body.as_slice()]);
-        Ok(with_policy(
-            asset.content_type,
-            asset.body,
-            explorer::CONTENT_SECURITY_POLICY,
-        )
-        .revalidatable(etag))
+        let etag = ETag::of("explorer", [file.1.as_slice()]);
+        Ok(with_policy(file, explorer::CONTENT_SECURITY_POLICY).revalidatable(etag))
     })
 }
 
@@ -556,7 +537,7 @@ pub fn docs_page(
                     format!("There is no such page. Start at {public_url}/docs."),
                 )
             })?;
-        Ok(of_docs(page))
+        Ok(with_policy(page, docs::CONTENT_SECURITY_POLICY))
     })
 }
 
@@ -581,7 +562,8 @@ pub fn page_instead(request: &Request, settings: &Settings, request_id: &str) ->
     if !prefers_html(&request.headers) {
         return None;
     }
-    let page = of_docs(docs::not_found(request.path(), settings.contact.as_deref()));
+    let page = docs::not_found(request.path(), settings.contact.as_deref());
+    let page = with_policy(page, docs::CONTENT_SECURITY_POLICY);
     let page = Response::new(&page, request, request_id, None).ok()?;
     Some(Response {
         status: StatusCode::NOT_FOUND,
@@ -590,14 +572,9 @@ pub fn page_instead(request: &Request, settings: &Settings, request_id: &str) ->
     })
 }
 
-/// A page of the documentation.
-fn of_docs(page: docs::DocsPage) -> Answer {
-    with_policy(page.content_type, page.body, docs::CONTENT_SECURITY_POLICY)
-}
-
-/// A page with its security headers.
-fn with_policy(content_type: &'static str, body: Vec<u8>, policy: &'static str) -> Answer {
-    Answer::text(content_type, body)
+/// A page with its security headers. `file` is its content type and its bytes.
+fn with_policy(file: (&'static str, Vec<u8>), policy: &'static str) -> Answer {
+    Answer::text(file.0, file.1)
         .with(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy))
         .with(REFERRER_POLICY, HeaderValue::from_static("no-referrer"))
 }

@@ -52,6 +52,15 @@ struct WindowCount {
     used: u32,
 }
 
+impl WindowCount {
+    fn begin(now: Instant) -> WindowCount {
+        WindowCount {
+            began: now,
+            used: 0,
+        }
+    }
+}
+
 #[derive(Default)]
 pub struct Windows(Mutex<HashMap<String, WindowCount>>);
 
@@ -65,10 +74,7 @@ impl Windows {
                 windows.clear();
             }
         }
-        let fresh = WindowCount {
-            began: now,
-            used: 0,
-        };
+        let fresh = WindowCount::begin(now);
         let count = windows.entry(key.to_owned()).or_insert(fresh);
         if is_over(count, now) {
             *count = fresh;
@@ -85,15 +91,8 @@ impl Windows {
 
     pub fn peek(&self, key: &str, limit: u32, now: Instant) -> Window {
         let windows = self.0.lock();
-        match windows.get(key) {
-            Some(count) if !is_over(count, now) => window(count, limit, now),
-            _ => Window {
-                limit,
-                remaining: limit,
-                reset_s: WINDOW.as_secs(),
-                is_exceeded: false,
-            },
-        }
+        let count = windows.get(key).filter(|count| !is_over(count, now));
+        window(count.unwrap_or(&WindowCount::begin(now)), limit, now)
     }
 }
 

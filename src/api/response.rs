@@ -78,30 +78,26 @@ impl Response {
     ) -> Result<Response, Problem> {
         let mut response = Response::begin(StatusCode::OK, request_id, window);
         response.feed = answer.feed;
-        let headers = &mut response.headers;
         match &answer.etag {
             None => {
-                headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+                response.set(CACHE_CONTROL, "no-store");
             }
             Some(etag) => {
-                headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-                headers.insert(
-                    VARY,
-                    HeaderValue::from_static("Authorization, X-API-Key, Accept-Encoding"),
-                );
-                headers.insert(ETAG, etag.header().clone());
+                response.set(CACHE_CONTROL, "private, no-cache");
+                response.set(VARY, "Authorization, X-API-Key, Accept-Encoding");
+                response.headers.insert(ETAG, etag.header().clone());
                 if conditional::matches(request.headers.get_all(IF_NONE_MATCH).iter(), etag) {
                     // Equal bytes may have a newer sync token, which the caller needs after a change of the license.
-                    headers.extend(headers_without_body(answer));
+                    response.headers.extend(headers_without_body(answer));
                     response.status = StatusCode::NOT_MODIFIED;
                     return Ok(response);
                 }
             }
         }
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
-        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        response.set(CONTENT_TYPE, answer.content_type);
+        response.set(X_CONTENT_TYPE_OPTIONS, "nosniff");
         for (name, value) in &answer.headers {
-            headers.insert(name, value.clone());
+            response.headers.insert(name, value.clone());
         }
         if let Body::Export { name, ending, .. } = &answer.body {
             let name = format!(
@@ -109,14 +105,14 @@ impl Response {
                 request.wall.date()
             );
             if let Ok(name) = HeaderValue::try_from(name) {
-                headers.insert(CONTENT_DISPOSITION, name);
+                response.headers.insert(CONTENT_DISPOSITION, name);
             }
         }
         let gzip = accepts_gzip(&request.headers)
             .then(|| answer.gzip())
             .flatten();
         if gzip.is_some() {
-            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            response.set(CONTENT_ENCODING, "gzip");
         }
         let mut body = gzip.unwrap_or_else(|| answer.plain());
         if answer.is_file()
@@ -136,8 +132,7 @@ impl Response {
         answer: &Answer,
         etag: &conditional::ETag,
     ) -> Result<Bytes, Problem> {
-        self.headers
-            .insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        self.set(ACCEPT_RANGES, "bytes");
         match RequestedPart::of(&request.method, &request.headers, etag, file.len()) {
             RequestedPart::Whole => Ok(file),
             RequestedPart::Part(part) => {
@@ -164,16 +159,9 @@ impl Response {
         problem.log(request_id);
         let mut response = Response::begin(problem.status, request_id, window);
         response.problem = Some(problem.code);
-        response.headers.insert(
-            CONTENT_TYPE,
-            HeaderValue::from_static("application/problem+json"),
-        );
-        response
-            .headers
-            .insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        response
-            .headers
-            .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response.set(CONTENT_TYPE, "application/problem+json");
+        response.set(X_CONTENT_TYPE_OPTIONS, "nosniff");
+        response.set(CACHE_CONTROL, "no-store");
         response.put_body(problem.body(docs_url, request_id).into(), request);
         response.headers.extend(problem.headers);
         response
@@ -185,11 +173,13 @@ impl Response {
         window: Option<&Window>,
     ) -> Response {
         let mut response = Response::begin(StatusCode::NO_CONTENT, request_id, window);
-        response
-            .headers
-            .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response.set(CACHE_CONTROL, "no-store");
         response.headers.extend(Cors::preflight_headers(request));
         response
+    }
+
+    fn set(&mut self, name: HeaderName, value: &'static str) {
+        self.headers.insert(name, HeaderValue::from_static(value));
     }
 
     fn put_body(&mut self, body: Bytes, request: &Request) {

@@ -289,23 +289,11 @@ impl Service {
                 problem
             }
         };
-        let route = CONTRACT.route(request.path()).ok_or_else(|| {
-            closing(Problem::new(
-                Code::NotFound,
-                format!(
-                    "There is no such endpoint. The endpoints are listed at {}/docs.",
-                    self.settings.public_url
-                ),
-            ))
-        })?;
+        let route = CONTRACT
+            .route(request.path())
+            .ok_or_else(|| closing(self.not_found()))?;
         exchange.pattern = route.endpoint.pattern;
-        if asks_to_forget(request) {
-            return Ok(CheckedRequest::Answered(Arc::new(forgotten())));
-        }
-        if !reading {
-            return Err(closing(Problem::method_not_allowed(&request.method)));
-        }
-        if let Some(answer) = self.answer_public(request, &route)? {
+        if let Some(answer) = self.answer_public(request, &route).map_err(closing)? {
             return Ok(CheckedRequest::Answered(answer));
         }
         // Also for an address over its limit: it may now use a new key.
@@ -326,12 +314,24 @@ impl Service {
         self.parse(&exchange.request, caller, &route)
     }
 
-    /// Answers a request that needs no key. Returns `None` if it needs one.
+    fn not_found(&self) -> Problem {
+        let url = &self.settings.public_url;
+        let detail = format!("There is no such endpoint. The endpoints are listed at {url}/docs.");
+        Problem::new(Code::NotFound, detail)
+    }
+
+    /// Answers a request that needs no key. Returns `None` if it needs one, and 405 for a method that no endpoint has.
     fn answer_public(
         &self,
         request: &Request,
         route: &Route,
     ) -> Result<Option<Arc<Answer>>, Problem> {
+        if asks_to_forget(request) {
+            return Ok(Some(Arc::new(forgotten())));
+        }
+        if !request.is_reading() {
+            return Err(Problem::method_not_allowed(&request.method));
+        }
         let answer = match route.endpoint.resource {
             Resource::Docs => docs_page(route, &self.settings, &self.answers)?,
             Resource::Explorer => explorer_page(request, route, &self.settings, &self.answers)?,

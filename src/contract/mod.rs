@@ -15,6 +15,6 @@ pub mod route;
 
 pub use codes::{Code, CodeInfo, ProblemBody};
 pub use endpoints::{CONTRACT, Contract, DatasetBody, Endpoint, Resource, StatusBody};
-pub use parameters::{BadRequest, Parameter, ParameterForm, ParameterLocation, WhenAbsent};
+pub use parameters::{BadRequest, Parameter, ParameterForm, WhenAbsent};
 pub use query::Query;
 pub use route::Route;

@@ -39,8 +39,8 @@ pub struct Parameter {
     pub name: &'static str,
     /// The name in the components of the OpenAPI document. Endpoints with the same parameter share it.
     pub component: &'static str,
-    /// The location in the request.
-    pub location: ParameterLocation,
+    /// The location in the request: `path`, as `{name}` in the endpoint's pattern, `query` or `header`.
+    pub location: &'static str,
     /// The allowed values.
     pub form: ParameterForm,
     /// The handling of requests without the parameter.
@@ -72,18 +72,6 @@ pub(super) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, BadRequest> 
         code: Code::InternalError,
         detail: format!("a wrong declaration: {error}"),
     })
-}
-
-/// The location of a parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
-#[strum(serialize_all = "lowercase")]
-pub enum ParameterLocation {
-    /// The path, as `{name}` in the endpoint's pattern.
-    Path,
-    /// In the query.
-    Query,
-    /// In a header.
-    Header,
 }
 
 /// The handling of requests without a parameter.
@@ -131,7 +119,7 @@ pub const TIME_EXAMPLES: [&str; 3] = [
 
 impl ParameterForm {
     /// Returns the form of a filter on fields of a kind.
-    fn of(kind: ValueKind) -> ParameterForm {
+    pub fn of(kind: ValueKind) -> ParameterForm {
         match kind {
             ValueKind::Text | ValueKind::Texts => ParameterForm::Text,
             ValueKind::Integer => ParameterForm::Whole(0, Id::MAX.get()),
@@ -239,7 +227,7 @@ macro_rules! parameters {
             pub const ALL: &[Parameter] = &[$(Parameter {
                 name: plain(stringify!($field)),
                 component: $component,
-                location: ParameterLocation::Query,
+                location: "query",
                 form: $form,
                 absent: $absent,
                 note: $note,
@@ -278,7 +266,7 @@ parameters! {
         wait: u16, "WaitSeconds", ParameterForm::Whole(0, 60), WhenAbsent::Default("0"),
             "Seconds that the answer may wait for an entry. It comes after 45 seconds at the latest, because proxies close \
              connections that are silent for longer. It counts as one request. An extension: clients need not use it";
-        resync: Option<Resync>, "Resync", ParameterForm::Choice(&["diff"]), WhenAbsent::Optional,
+        resync: Option<String>, "Resync", ParameterForm::Choice(&["diff"]), WhenAbsent::Optional,
             "With `diff`, a token from before a change of the license continues: records that entered, changed or \
              left since then come as entries and tombstones, and the next token belongs to the present license. \
              Without it, such a token gets 410. An extension: clients need not use it";
@@ -321,7 +309,7 @@ impl ListParameters {
         parameters.extend(table.filters.iter().map(|filter| Parameter {
             name: &filter.name,
             component: camel_case(&filter.name).leak(),
-            location: ParameterLocation::Query,
+            location: "query",
             form: ParameterForm::of(table.fields[filter.field].kind),
             absent: WhenAbsent::Optional,
             note: filter.note,
@@ -335,18 +323,6 @@ fn camel_case(name: &str) -> String {
         .map(|word| word[..1].to_uppercase() + &word[1..])
         .collect()
 }
-
-/// The handling of a token from before a change of the license.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Resync {
-    /// Continue with the differences.
-    Diff,
-}
-
-/// The parameters of the other endpoints: none.
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub struct NoParameters {}
 
 const DATASETS: [&str; 2] = [Dataset::Conferences.as_str(), Dataset::Journals.as_str()];
 
@@ -370,7 +346,7 @@ const fn in_path(
     Parameter {
         name,
         component,
-        location: ParameterLocation::Path,
+        location: "path",
         form,
         absent: WhenAbsent::Required,
         note,
@@ -386,7 +362,7 @@ const fn header(
     Parameter {
         name,
         component,
-        location: ParameterLocation::Header,
+        location: "header",
         form,
         absent: WhenAbsent::Optional,
         note,

@@ -312,7 +312,7 @@ mod tests {
             error.detail
         );
         let error = query("/v1/status", "x=1")
-            .parse::<crate::contract::parameters::NoParameters>()
+            .parse::<serde::de::IgnoredAny>()
             .unwrap_err();
         assert_eq!(
             error.detail,

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::model::{DateStatus, Fields, Id, JsonType, ReferenceKind, ValueKind};
+use crate::contract::ParameterForm;
+use crate::contract::parameters::TIME_EXAMPLES;
+use crate::model::{DateStatus, Fields, JsonType, ReferenceKind, ValueKind};
 
 /// The documentation of a field.
 pub struct FieldDoc {
@@ -24,7 +26,7 @@ pub fn record_fields<F: Fields>() -> Vec<FieldDoc> {
     fields.push(FieldDoc {
         name: "updated_at",
         type_name: "timestamp",
-        schema: json!({"$ref": "#/components/schemas/Timestamp"}),
+        schema: reference("Timestamp"),
         nullable: false,
         note: "When the record, or one of its organizations or tags, last changed. It does not change when a record \
                enters a license, so a cursor over it misses such records: follow the change feed instead",
@@ -45,7 +47,7 @@ pub fn reference_fields<F: Fields>() -> Vec<FieldDoc> {
         "conferences" | "journals" => "Key of the record; lists are ordered by it",
         _ => "Key of the row",
     };
-    let id = json!({"$ref": "#/components/schemas/Id"});
+    let id = reference("Id");
     let mut fields = vec![FieldDoc {
         name: "id",
         type_name: "integer",
@@ -78,23 +80,47 @@ fn type_name(kind: ValueKind) -> &'static str {
     }
 }
 
+/// The pattern of an ISO 8601 date or date-time that the service accepts.
+pub(super) const TIME_PATTERN: &str = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)?)?$";
+
+/// Returns the JSON Schema of a parameter's form.
+pub fn form_schema(form: ParameterForm) -> Value {
+    match form {
+        ParameterForm::Id => reference("Id"),
+        ParameterForm::Whole(min, max) => {
+            json!({"type": "integer", "minimum": min, "maximum": max})
+        }
+        ParameterForm::Number => json!({"type": "number", "minimum": 0}),
+        ParameterForm::Text => json!({"type": "string", "minLength": 1}),
+        ParameterForm::Cursor => reference("Cursor"),
+        ParameterForm::SyncToken => reference("SyncToken"),
+        ParameterForm::Length(min, max) => {
+            json!({"type": "string", "minLength": min, "maxLength": max})
+        }
+        ParameterForm::Date => json!({"type": "string", "format": "date"}),
+        ParameterForm::Time => {
+            json!({"type": "string", "pattern": TIME_PATTERN, "examples": TIME_EXAMPLES})
+        }
+        ParameterForm::Choice(values) => json!({"type": "string", "enum": values}),
+        ParameterForm::ETags => json!({"type": "string"}),
+    }
+}
+
+/// Returns a reference to a schema of the OpenAPI document.
+fn reference(schema: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{schema}")})
+}
+
 /// Returns the JSON Schema of a kind, without null.
 fn schema(kind: ValueKind) -> Value {
     let list = |items: Value| json!({"type": "array", "items": items, "uniqueItems": true});
     match kind {
-        ValueKind::Text => json!({"type": "string", "minLength": 1}),
-        ValueKind::Choice(words) => json!({"type": "string", "enum": words}),
-        ValueKind::DateStatus(_) => json!({"$ref": "#/components/schemas/DateStatus"}),
+        ValueKind::DateStatus(_) => reference("DateStatus"),
         ValueKind::Texts => list(schema(ValueKind::Text)),
-        ValueKind::Integer => json!({"type": "integer", "minimum": 0, "maximum": Id::MAX.get()}),
-        ValueKind::Year => json!({"type": "integer", "minimum": 1900, "maximum": 2100}),
-        ValueKind::Number => json!({"type": "number", "minimum": 0}),
-        ValueKind::Date => json!({"type": "string", "format": "date"}),
         ValueKind::Flag => json!({"type": "boolean"}),
-        ValueKind::Links(ReferenceKind::Organization) => {
-            list(json!({"$ref": "#/components/schemas/Organization"}))
-        }
-        ValueKind::Links(ReferenceKind::Tag) => list(json!({"$ref": "#/components/schemas/Tag"})),
+        ValueKind::Links(ReferenceKind::Organization) => list(reference("Organization")),
+        ValueKind::Links(ReferenceKind::Tag) => list(reference("Tag")),
+        _ => form_schema(ParameterForm::of(kind)),
     }
 }
 
@@ -110,19 +136,20 @@ pub fn status_date(status: DateStatus) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::field::{JsonNode, NodeContent};
     use crate::model::{ConferenceFields, JournalFields, OrganizationFields, TagFields};
 
     #[test]
     fn every_field_and_every_object_has_a_note() {
-        fn have_notes(nodes: &[JsonNode]) -> bool {
-            nodes.iter().all(|node| match &node.content {
-                NodeContent::Field(_) => !node.note.is_empty(),
-                NodeContent::Object(inner) => !node.note.is_empty() && have_notes(inner),
-            })
-        }
         fn check<F: Fields>() {
-            assert!(have_notes(&F::table().nodes), "{}", F::STEM);
+            let table = F::table();
+            let mut notes = table.fields.iter().map(|field| &field.note);
+            let has_notes = notes.all(|note| !note.is_empty());
+            let mut objects = table.objects.values();
+            assert!(
+                has_notes && objects.all(|note| !note.is_empty()),
+                "{}",
+                F::STEM
+            );
         }
         check::<ConferenceFields>();
         check::<JournalFields>();

@@ -22,22 +22,11 @@ pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'
 /// The script that adds copy buttons and folds long tables on narrow screens. Pages work without it.
 const SCRIPT: &str = include_str!("pages/page.js");
 
-/// A document that can be sent.
-#[derive(Debug, PartialEq, Eq)]
-pub struct DocsPage {
-    /// Its `Content-Type`.
-    pub content_type: &'static str,
-    /// Its bytes.
-    pub body: Vec<u8>,
-}
+/// The content type and the bytes of a document.
+pub type Document = (&'static str, Vec<u8>);
 
-impl DocsPage {
-    fn html(text: &str, contact: Option<&str>) -> DocsPage {
-        DocsPage {
-            content_type: "text/html; charset=utf-8",
-            body: pages::with_contact(text, contact).into_bytes(),
-        }
-    }
+fn html(page: String) -> Document {
+    ("text/html; charset=utf-8", page.into_bytes())
 }
 
 /// Returns the document at a path, if there is one. `public_url` is the server's address without a slash at the end,
@@ -47,8 +36,7 @@ pub fn find_page(
     path: &str,
     public_url: &str,
     contact: Option<&str>,
-) -> Option<DocsPage> {
-    let html = |text: String| DocsPage::html(&text, contact);
+) -> Option<Document> {
     match path {
         "/openapi.json" => {
             let mut document = openapi::document(contract, public_url);
@@ -58,32 +46,27 @@ pub fn find_page(
                     None => json!({ "url": url }),
                 };
             }
-            Some(DocsPage {
-                content_type: "application/json",
-                body: format!("{document:#}\n").into_bytes(),
-            })
+            Some(("application/json", format!("{document:#}\n").into_bytes()))
         }
-        "/docs/page.js" => Some(DocsPage {
-            content_type: "text/javascript; charset=utf-8",
-            body: SCRIPT.as_bytes().to_vec(),
-        }),
-        "/docs/follow.py" => Some(DocsPage {
-            content_type: "text/x-python; charset=utf-8",
-            body: pages::CLIENT.as_bytes().to_vec(),
-        }),
-        "/docs" => Some(html(pages::reference(contract, public_url))),
-        "/docs/errors" => Some(html(pages::error_index(contract))),
+        "/docs/page.js" => Some(("text/javascript; charset=utf-8", SCRIPT.as_bytes().to_vec())),
+        "/docs/follow.py" => Some((
+            "text/x-python; charset=utf-8",
+            pages::CLIENT.as_bytes().to_vec(),
+        )),
+        "/docs" => Some(html(pages::reference(contract, public_url, contact))),
+        "/docs/errors" => Some(html(pages::error_index(contract, contact))),
         _ => {
             let name = path.strip_prefix("/docs/errors/")?;
             let info = contract.codes.iter().find(|info| info.name == name)?;
-            Some(html(pages::error(contract, info, public_url)))
+            let page = pages::error(contract, info, public_url, contact);
+            Some(html(page))
         }
     }
 }
 
 /// Returns the page for browsers that request a missing page.
-pub fn not_found(path: &str, contact: Option<&str>) -> DocsPage {
-    DocsPage::html(&pages::not_found(path), contact)
+pub fn not_found(path: &str, contact: Option<&str>) -> Document {
+    html(pages::not_found(path, contact))
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! Example responses: invented rows, rendered by the code that renders real responses.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
 use crate::contract::{CodeInfo, Contract, DatasetBody, ProblemBody, Query, Resource, StatusBody};
 use crate::model::reference::References;
 use crate::model::{
-    Conference, ConferenceFields, Curated, Dataset, Fields, Id, Journal, JournalFields, LicenseId,
-    PerDataset, ReferenceFields, Referenced, Timestamp, Witness, json, parse_time,
+    Conference, Curated, Dataset, Fields, Id, Journal, LicenseId, PerDataset, RecordFields,
+    ReferenceFields, Referenced, Timestamp, Witness, json, parse_time,
 };
 use crate::query::{JsonPage, envelope, item, push_header, push_record, therapy_area, tombstone};
 use crate::store::hash;
@@ -49,9 +50,12 @@ pub struct Samples {
     removed: Id,
 }
 
+/// The example rows. A test prevents that a row breaks a rule.
+pub static SAMPLES: LazyLock<Samples> =
+    LazyLock::new(|| Samples::new().expect("the rows follow the rules"));
+
 impl Samples {
-    /// Builds the rows; `None` if a row breaks a rule, which a test prevents.
-    pub fn new() -> Option<Samples> {
+    fn new() -> Option<Samples> {
         let mut references = References::default();
         link(&mut references.organizations, 12, ORGANIZATION)?;
         link(&mut references.tags, 31, TAG)?;
@@ -120,23 +124,16 @@ impl Samples {
 
     /// Renders the CSV export of a dataset, uncompressed.
     pub fn csv(&self, dataset: Dataset) -> Option<String> {
-        let mut csv = Vec::new();
         match dataset {
-            Dataset::Conferences => {
-                push_header::<ConferenceFields>(&mut csv).ok()?;
-                push_record(
-                    &mut csv,
-                    &self.conference,
-                    self.updated_at,
-                    &self.references,
-                )
-                .ok()?;
-            }
-            Dataset::Journals => {
-                push_header::<JournalFields>(&mut csv).ok()?;
-                push_record(&mut csv, &self.journal, self.updated_at, &self.references).ok()?;
-            }
+            Dataset::Conferences => self.csv_of(&self.conference),
+            Dataset::Journals => self.csv_of(&self.journal),
         }
+    }
+
+    fn csv_of<F: RecordFields>(&self, record: &Curated<F>) -> Option<String> {
+        let mut csv = Vec::new();
+        push_header::<F>(&mut csv).ok()?;
+        push_record(&mut csv, record, self.updated_at, &self.references).ok()?;
         String::from_utf8(csv).ok()
     }
 
@@ -229,7 +226,7 @@ mod tests {
 
     #[test]
     fn every_answer_of_json_has_an_example() {
-        let samples = Samples::new().unwrap();
+        let samples = &SAMPLES;
         for endpoint in CONTRACT.endpoints {
             let answer = samples.answer(endpoint.resource);
             assert_eq!(
@@ -247,7 +244,7 @@ mod tests {
 
     #[test]
     fn indenting_changes_nothing_but_blanks() {
-        let samples = Samples::new().unwrap();
+        let samples = &SAMPLES;
         for json in [
             samples.record(Dataset::Conferences),
             br#"{"a":[],"b":{},"c":["{\"x\":[1,2],\\",{"d":null}]}"#.to_vec(),

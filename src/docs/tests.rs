@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::contract::{
-    CONTRACT, Code, CodeInfo, Endpoint, Parameter, ParameterForm, ParameterLocation, Query,
-    WhenAbsent,
+    CONTRACT, Code, CodeInfo, Endpoint, Parameter, ParameterForm, Query, WhenAbsent,
 };
 
 const PUBLIC_URL: &str = "https://feed.example.org";
@@ -13,7 +12,7 @@ const PUBLIC_URL: &str = "https://feed.example.org";
 fn text(contract: &Contract, path: &str) -> String {
     let page =
         find_page(contract, path, PUBLIC_URL, None).unwrap_or_else(|| panic!("{path} is missing"));
-    String::from_utf8(page.body).unwrap()
+    String::from_utf8(page.1).unwrap()
 }
 
 #[test]
@@ -51,7 +50,7 @@ fn extended() -> Contract {
     let language = Parameter {
         name: "language",
         component: "Language",
-        location: ParameterLocation::Query,
+        location: "query",
         form: ParameterForm::Choice(&["en", "de"]),
         absent: WhenAbsent::Default("en"),
         note: "The language of names",
@@ -161,7 +160,7 @@ fn declared_parameters_are_documented() {
         );
         assert!(page.contains(piece), "{piece} is missing in {path}: {page}");
         let without = without
-            .map(|page| String::from_utf8(page.body).unwrap())
+            .map(|page| String::from_utf8(page.1).unwrap())
             .unwrap_or_default();
         assert!(!without.contains(piece), "{piece} is in {path} anyway");
     }

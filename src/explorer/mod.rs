@@ -75,50 +75,32 @@ const SVG: &str = "image/svg+xml";
 /// The other files that the page loads, by path.
 const ASSETS: [(&str, &str, &[u8]); 2] = [("/favicon.ico", SVG, ICON), ("/favicon.svg", SVG, ICON)];
 
-/// A file of the page.
-#[derive(Debug)]
-#[allow(missing_docs, reason = "the names explain the fields")]
-pub struct Asset {
-    pub content_type: &'static str,
-    pub body: Vec<u8>,
-}
-
-/// Finds the file at a path. `in_demo`: the page loads [`DEMO_PATH`].
-pub fn find(path: &str, in_demo: bool) -> Option<Asset> {
+/// Finds the content type and the bytes of the file at a path. `in_demo`: the page loads [`DEMO_PATH`]. `contact` is the
+/// URL of the operator.
+pub fn find(path: &str, in_demo: bool, contact: Option<&str>) -> Option<(&'static str, Vec<u8>)> {
     if let Some((_, content_type, body)) = ASSETS.iter().find(|(known, ..)| *known == path) {
-        return Some(Asset {
-            content_type,
-            body: body.to_vec(),
-        });
+        return Some((content_type, body.to_vec()));
     }
     let (content_type, text) = match path {
-        "/" => return Some(page(in_demo, None)),
+        "/" => (HTML, page(in_demo, contact)),
         STYLE_PATH => (STYLE, style()),
         SCRIPT_PATH => (SCRIPT, scripts::JOINED.clone()),
         WORKER_PATH => (SCRIPT, worker()),
         _ => return None,
     };
-    Some(Asset {
-        content_type,
-        body: text.into_bytes(),
-    })
+    Some((content_type, text.into_bytes()))
 }
 
-/// The page at `/`. `contact` is the URL of the operator.
-pub fn page(in_demo: bool, contact: Option<&str>) -> Asset {
+/// The page at `/`.
+fn page(in_demo: bool, contact: Option<&str>) -> String {
     let demo = if in_demo {
         DEMO_PATH.trim_start_matches('/')
     } else {
         ""
     };
     let contact = quick_xml::escape::escape(contact.unwrap_or_default());
-    let text = PAGE
-        .replace("{{demo}}", demo)
-        .replace("{{contact}}", &contact);
-    Asset {
-        content_type: HTML,
-        body: text.into_bytes(),
-    }
+    PAGE.replace("{{demo}}", demo)
+        .replace("{{contact}}", &contact)
 }
 
 /// The style of the page, without comments and without line breaks.
@@ -136,7 +118,7 @@ fn worker() -> String {
     let paths: Vec<&str> = assets.chain(GENERATED).collect();
     let mut version = DefaultHasher::new();
     for path in &paths {
-        find(path, false).map(|asset| asset.body).hash(&mut version);
+        find(path, false, None).hash(&mut version);
     }
     let files: Vec<&str> = paths
         .iter()
@@ -271,7 +253,7 @@ mod tests {
         let paths = assets.chain(GENERATED).chain([WORKER_PATH]);
         let compressed = |path| {
             let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-            gzip.write_all(&find(path, true).unwrap().body).unwrap();
+            gzip.write_all(&find(path, true, None).unwrap().1).unwrap();
             gzip.finish().unwrap().len()
         };
         let bytes: usize = paths.map(compressed).sum();
@@ -280,7 +262,7 @@ mod tests {
 
     #[test]
     fn the_worker_has_each_file_of_the_page() {
-        let script = String::from_utf8(find(WORKER_PATH, false).unwrap().body).unwrap();
+        let script = String::from_utf8(find(WORKER_PATH, false, None).unwrap().1).unwrap();
         let files = script
             .split_once("FILES = ")
             .unwrap()
@@ -292,7 +274,7 @@ mod tests {
         assert!(
             files
                 .iter()
-                .all(|file| find(&format!("/{file}"), false).is_some()),
+                .all(|file| find(&format!("/{file}"), false, None).is_some()),
             "{files:?}"
         );
         let count = ASSETS.len() + GENERATED.len();
@@ -311,7 +293,10 @@ mod tests {
         for mark in ["href=\"", "src=\""] {
             for rest in PAGE.split(mark).skip(1) {
                 let path = format!("/{}", rest.split('"').next().unwrap());
-                assert!(path == "/docs" || find(&path, false).is_some(), "{path}");
+                assert!(
+                    path == "/docs" || find(&path, false, None).is_some(),
+                    "{path}"
+                );
             }
         }
         for text in [PAGE, &style()] {

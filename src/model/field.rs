@@ -2,6 +2,8 @@
 //!
 //! JSON, CSV, import, filters, copies and the OpenAPI document all use these tables. So a new field is one line.
 
+use std::collections::BTreeMap;
+
 use super::license::Rule;
 use super::value::{FieldValue, ReferenceKind, ValueKind};
 
@@ -10,8 +12,8 @@ use super::value::{FieldValue, ReferenceKind, ValueKind};
 pub struct FieldTable {
     /// The fields, in the order of JSON keys and CSV columns.
     pub fields: Vec<Field>,
-    /// The same fields, nested as in JSON.
-    pub nodes: Vec<JsonNode>,
+    /// The meaning of each object within a row, in Markdown, by its path.
+    pub objects: BTreeMap<String, String>,
     /// The list parameters that filter by a field, in the order of the fields.
     pub filters: Vec<FieldFilter>,
     /// The JSON text after the last value: the closing braces.
@@ -129,40 +131,19 @@ impl FieldUses {
     }
 }
 
-/// A key in a row's JSON objects.
-pub struct JsonNode {
-    /// The JSON key.
-    pub key: &'static str,
-    /// Its meaning, in Markdown.
-    pub note: String,
-    /// Its value.
-    pub content: NodeContent,
-}
-
-/// The value of a key in a row's JSON.
-pub enum NodeContent {
-    /// The field with this index in [`FieldTable::fields`].
-    Field(usize),
-    /// An object of fields.
-    Object(Vec<JsonNode>),
-}
-
 /// A member of a row: a field's value, or a struct of members that [`fields!`] defines.
 pub trait RowMember: Sized {
     /// Whether the member is a struct.
     const IS_OBJECT: bool;
 
     /// Adds the member's fields to the table. `path` is the member's path, `note` its meaning. A struct has no uses.
-    fn describe(table: &mut FieldTable, path: &str, note: &str, uses: FieldUses) -> NodeContent;
+    fn describe(table: &mut FieldTable, path: &str, note: &str, uses: FieldUses);
 
     /// Appends the member's values, in the order of the table.
     fn collect<'a>(&'a self, values: &mut Vec<&'a dyn FieldValue>);
 
     /// Appends the member's values for writing, in the order of the table.
     fn collect_mut<'a>(&'a mut self, values: &mut Vec<&'a mut dyn FieldValue>);
-
-    /// Returns the member's value at this index of the table. For a later index, subtracts the number of its values.
-    fn value_mut(&mut self, index: &mut usize) -> Option<&mut dyn FieldValue>;
 
     /// Replaces the values for which `is_named` returns true. It has one item per field, in the order of the table.
     fn replace_named(&mut self, with: Self, is_named: &mut dyn Iterator<Item = bool>);
@@ -185,7 +166,7 @@ pub trait RowMember: Sized {
 impl<V: FieldValue> RowMember for V {
     const IS_OBJECT: bool = false;
 
-    fn describe(table: &mut FieldTable, path: &str, note: &str, uses: FieldUses) -> NodeContent {
+    fn describe(table: &mut FieldTable, path: &str, note: &str, uses: FieldUses) {
         let json_before = std::mem::take(&mut table.json_after);
         let name = path.to_owned();
         let column = path.replace('.', "_");
@@ -220,7 +201,6 @@ impl<V: FieldValue> RowMember for V {
             uses,
             rank_of: V::rank_of,
         });
-        NodeContent::Field(field)
     }
 
     fn collect<'a>(&'a self, values: &mut Vec<&'a dyn FieldValue>) {
@@ -229,12 +209,6 @@ impl<V: FieldValue> RowMember for V {
 
     fn collect_mut<'a>(&'a mut self, values: &mut Vec<&'a mut dyn FieldValue>) {
         values.push(self);
-    }
-
-    fn value_mut(&mut self, index: &mut usize) -> Option<&mut dyn FieldValue> {
-        let before = index.checked_sub(1);
-        *index = before.unwrap_or(0);
-        before.is_none().then_some(self)
     }
 
     fn replace_named(&mut self, with: V, is_named: &mut dyn Iterator<Item = bool>) {
@@ -248,9 +222,7 @@ impl FieldTable {
     /// Builds the table of a kind of row.
     pub fn of<M: RowMember>() -> FieldTable {
         let mut table = FieldTable::default();
-        if let NodeContent::Object(nodes) = M::describe(&mut table, "", "", FieldUses::default()) {
-            table.nodes = nodes;
-        }
+        M::describe(&mut table, "", "", FieldUses::default());
         table
     }
 
@@ -268,7 +240,7 @@ impl FieldTable {
         key: &'static str,
         note: &str,
         uses: FieldUses,
-    ) -> JsonNode {
+    ) {
         let path = if path.is_empty() {
             key.to_owned()
         } else {
@@ -283,9 +255,11 @@ impl FieldTable {
         self.json_after
             .push_str(&format!("{comma}\"{key}\":{opened}"));
         let note = note.trim_start().replacen('…', outer, 1);
-        let content = M::describe(self, &path, &note, uses);
+        M::describe(self, &path, &note, uses);
         self.json_after.push_str(closed);
-        JsonNode { key, note, content }
+        if M::IS_OBJECT {
+            self.objects.insert(path, note);
+        }
     }
 }
 
@@ -315,13 +289,13 @@ macro_rules! fields {
                 path: &str,
                 note: &str,
                 _uses: $crate::model::field::FieldUses,
-            ) -> $crate::model::field::NodeContent {
-                $crate::model::field::NodeContent::Object(vec![$(table.add::<$type>(
+            ) {
+                $(table.add::<$type>(
                     (path, note),
                     $crate::model::field::fields!(@key $member $($key)?),
                     concat!($($note),*),
                     $crate::model::field::FieldUses::default()$($(.$use $with)+)?,
-                )),*])
+                );)*
             }
 
             fn collect<'a>(&'a self, values: &mut Vec<&'a dyn $crate::model::value::FieldValue>) {
@@ -330,10 +304,6 @@ macro_rules! fields {
 
             fn collect_mut<'a>(&'a mut self, values: &mut Vec<&'a mut dyn $crate::model::value::FieldValue>) {
                 $(self.$member.collect_mut(values);)*
-            }
-
-            fn value_mut(&mut self, index: &mut usize) -> Option<&mut dyn $crate::model::value::FieldValue> {
-                None$(.or_else(|| self.$member.value_mut(index)))*
             }
 
             fn replace_named(&mut self, with: Self, is_named: &mut dyn Iterator<Item = bool>) {

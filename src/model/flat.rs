@@ -33,6 +33,16 @@ pub fn write_row(
     out.write_all(b"\r\n")
 }
 
+/// Writes the beginning of a CSV file: a byte-order mark, and the header.
+pub fn write_header(
+    out: &mut (impl Write + ?Sized),
+    table: &FieldTable,
+    are_records: bool,
+) -> io::Result<()> {
+    out.write_all(BYTE_ORDER_MARK)?;
+    write_row(out, columns(table, are_records))
+}
+
 /// Returns the header of a CSV file: `id`, the fields, and `updated_at` for records.
 pub fn columns(table: &FieldTable, are_records: bool) -> Vec<String> {
     let fields = table.fields.iter().map(|field| field.column.as_str());

@@ -37,6 +37,14 @@ impl Cell {
         }
     }
 
+    /// The text of the cell, if it is one.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Cell::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The bytes of a text or of bytes; empty for other cells.
     pub fn bytes(&self) -> &[u8] {
         match self {

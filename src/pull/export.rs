@@ -1,7 +1,7 @@
 //! An export as a stream of records, and the digest that proves it, or compares two copies without their records.
 //! And the entries of the feed and the export: records and tombstones, with the bytes of their JSON.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 
 use data_encoding::{BASE64, HEXLOWER};
 use flate2::read::MultiGzDecoder;
@@ -40,7 +40,7 @@ impl ContentDigest {
     }
 }
 
-/// Computes a [`ContentDigest`].
+/// Computes a [`ContentDigest`]. The lines of records can be written to it.
 #[derive(Clone, Default)]
 pub struct Hasher {
     hash: Sha256,
@@ -50,9 +50,14 @@ pub struct Hasher {
 impl Hasher {
     /// Adds the next record, in the order of ids.
     pub fn add(&mut self, json: &[u8]) {
-        self.hash.update(json);
-        self.hash.update(b"\n");
-        self.records += 1;
+        self.add_bytes(json);
+        self.add_bytes(b"\n");
+    }
+
+    /// Adds a part of the lines.
+    pub fn add_bytes(&mut self, lines: &[u8]) {
+        self.hash.update(lines);
+        self.records += memchr::memchr_iter(b'\n', lines).count() as u64;
     }
 
     /// The digest of all added records.
@@ -62,6 +67,17 @@ impl Hasher {
             records: self.records,
             sha256,
         }
+    }
+}
+
+impl Write for Hasher {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        self.add_bytes(lines);
+        Ok(lines.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -101,7 +117,6 @@ pub struct Export<'a> {
     lines: Box<dyn BufRead + 'a>,
     line: Vec<u8>,
     record_bytes: usize,
-    received: u64,
     last_id: i64,
     hasher: Hasher,
 }
@@ -124,23 +139,24 @@ impl<'a> Export<'a> {
         }
         let bytes = MultiGzDecoder::new(bounded(bytes, WHAT, limits.export_bytes));
         let lines = Box::new(BufReader::new(bounded(bytes, WHAT, limits.export_bytes)));
-        let line = Vec::new();
-        let record_bytes = limits.record_bytes;
-        let hasher = Hasher::default();
         Ok(Export {
             announced,
             lines,
-            line,
-            record_bytes,
-            received: 0,
+            line: Vec::new(),
+            record_bytes: limits.record_bytes,
             last_id: 0,
-            hasher,
+            hasher: Hasher::default(),
         })
     }
 
     /// The digest of the records read so far.
     pub fn content(&self) -> ContentDigest {
         self.hasher.clone().finish()
+    }
+
+    /// The number of records read so far.
+    pub fn received(&self) -> u64 {
+        self.hasher.records
     }
 }
 
@@ -150,10 +166,10 @@ impl Export<'_> {
         let Announced {
             records, digest, ..
         } = &self.announced;
-        if self.received != *records {
+        let received = self.received();
+        if received != *records {
             return Err(PullError::failed(format!(
-                "the export is incomplete: {} of {records} records",
-                self.received
+                "the export is incomplete: {received} of {records} records"
             )));
         }
         if digest
@@ -188,7 +204,7 @@ impl Export<'_> {
             self.check_end()?;
             return Ok(None);
         }
-        if self.received == records {
+        if self.received() == records {
             return Err(PullError::failed(format!(
                 "the export holds more than the {records} records that `X-Record-Count` announces; the copy stays as it was; check any \
                  proxy between this machine and the service"
@@ -216,7 +232,6 @@ impl Export<'_> {
         }
         self.hasher.add(line.as_bytes());
         self.last_id = entry.id;
-        self.received += 1;
         Ok(Some(entry))
     }
 }

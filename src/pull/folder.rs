@@ -11,7 +11,6 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -22,9 +21,9 @@ use super::error::{PullError, Result};
 use super::export::{ContentDigest, Entry, Export, FeedPage, Hasher};
 use super::files::{lock, make_draft, make_folder, open_file};
 use super::location::ServerUrl;
-use super::target::{Changes, Events, Position, PullTarget, tombstone};
+use super::target::{Changes, Events, Position, PullTarget, report, tombstone, verified_s};
 use crate::disk::describe_at;
-use crate::model::{Dataset, Number, flat, now, parse_time};
+use crate::model::{Dataset, Number, flat, now};
 
 const STATE_FILE: &str = "medfeed-copy.json";
 
@@ -39,8 +38,6 @@ const LINE: &str = "a line";
 const FORMAT: u32 = 1;
 /// The advice to name another location.
 const OTHER_LOCATION: &str = "give another folder";
-
-const PROGRESS_EVERY: u64 = 1000;
 
 #[derive(Serialize, Deserialize)]
 struct CopyState {
@@ -59,6 +56,16 @@ struct DatasetState {
     csv_sha256: String,
     changed_at: String,
     verified_at: Option<String>,
+}
+
+impl CopyState {
+    fn empty(server: &str) -> CopyState {
+        CopyState {
+            format: FORMAT,
+            server: server.to_owned(),
+            datasets: BTreeMap::new(),
+        }
+    }
 }
 
 /// A copy in a folder.
@@ -94,11 +101,7 @@ impl FolderCopy {
             .and_then(|file| file.take(MAX_STATE_BYTES).read_to_end(&mut json));
         let mut state = match read {
             Ok(_) => read_state(folder, &json)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => CopyState {
-                format: FORMAT,
-                server: server.clone(),
-                datasets: BTreeMap::new(),
-            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => CopyState::empty(&server),
             Err(error) => return Err(fail(error)),
         };
         let mut foreign = Dataset::ALL.to_vec();
@@ -107,11 +110,7 @@ impl FolderCopy {
         });
         // A copy without content is that of no server: its first pull failed.
         if state.server != server && (reload || state.datasets.is_empty()) {
-            state = CopyState {
-                format: FORMAT,
-                server: server.clone(),
-                datasets: BTreeMap::new(),
-            };
+            state = CopyState::empty(&server);
         }
         let mut copy = FolderCopy {
             folder: folder.to_owned(),
@@ -134,6 +133,10 @@ impl FolderCopy {
         Ok(copy)
     }
 
+    fn stored(&self, dataset: Dataset) -> Option<&DatasetState> {
+        self.state.datasets.get(dataset.as_str())
+    }
+
     fn file(&self, dataset: Dataset, ending: &str) -> PathBuf {
         self.folder.join(format!("{dataset}.{ending}"))
     }
@@ -141,7 +144,7 @@ impl FolderCopy {
     /// Compares the files of a dataset with the state, and the header of the CSV file with that of this version. True if
     /// the state does not have the dataset.
     fn compare_files(&self, dataset: Dataset) -> io::Result<bool> {
-        let Some(state) = self.state.datasets.get(dataset.as_str()) else {
+        let Some(state) = self.stored(dataset) else {
             return Ok(true);
         };
         for (ending, expected) in [("jsonl", &state.jsonl_sha256), ("csv", &state.csv_sha256)] {
@@ -169,7 +172,7 @@ impl FolderCopy {
             path,
             reader,
             line: Vec::new(),
-            hash: Sha256::new(),
+            hasher: Hasher::default(),
         })
     }
 
@@ -202,7 +205,7 @@ impl FolderCopy {
         // The last entry of a record wins.
         let mut changes: BTreeMap<i64, &Entry> =
             page.entries.iter().map(|entry| (entry.id, entry)).collect();
-        let before = self.state.datasets.get(dataset.as_str());
+        let before = self.stored(dataset);
         let verified_at = before.and_then(|before| before.verified_at.clone());
         let expected = before.map(|before| before.jsonl_sha256.clone());
         let mut held = old.next()?;
@@ -216,7 +219,7 @@ impl FolderCopy {
                     let kept = held.take();
                     match kept {
                         Some(_) => held = old.next()?,
-                        None if Some(old.sha256()) != expected => {
+                        None if Some(old.hasher.clone().finish().sha256) != expected => {
                             return Err(changed_meanwhile(&old.path));
                         }
                         None => {}
@@ -255,25 +258,20 @@ impl FolderCopy {
         header(dataset)
             .and_then(|header| table.write_all(&header))
             .map_err(fail)?;
-        let mut records = 0;
         while let Some(entry) = next()? {
             lines
                 .write_all(entry.json.as_bytes())
                 .and_then(|()| lines.write_all(b"\n"))
                 .map_err(fail)?;
             write_record(&mut table, dataset, &entry).map_err(fail)?;
-            records += 1;
         }
-        let jsonl_sha256 = lines.finish().map_err(fail)?;
-        let csv_sha256 = table.finish().map_err(fail)?;
-        let changed_at = now().to_string();
-        let token = token.to_owned();
+        let content = lines.finish().map_err(fail)?;
         let state = DatasetState {
-            token,
-            records,
-            jsonl_sha256,
-            csv_sha256,
-            changed_at,
+            token: token.to_owned(),
+            records: content.records,
+            jsonl_sha256: content.sha256,
+            csv_sha256: table.finish().map_err(fail)?.sha256,
+            changed_at: now().to_string(),
             verified_at,
         };
         // From the first rename until the state is saved, the files do not match it.
@@ -287,7 +285,7 @@ impl FolderCopy {
         let mut others = self
             .foreign
             .iter()
-            .filter(|other| !self.state.datasets.contains_key(other.as_str()));
+            .filter(|other| self.stored(**other).is_none());
         others
             .try_for_each(|other| self.remove_files(*other))
             .map_err(fail)?;
@@ -321,42 +319,23 @@ impl FolderCopy {
 
 impl PullTarget for FolderCopy {
     fn position(&mut self, dataset: Dataset) -> Result<Option<Position>> {
-        let state = self
-            .state
-            .datasets
-            .get(dataset.as_str())
-            .filter(|_| !self.to_load.contains(&dataset));
-        Ok(state.map(|state| {
-            let verified_at = state
-                .verified_at
-                .as_deref()
-                .and_then(|text| parse_time(text).ok());
-            let verified_at = verified_at.map_or(0, |time| time.unix_s());
-            let held = self.state.server.clone();
-            Position {
-                token: state.token.clone(),
-                records: state.records,
-                verified_at,
-                other_server: Some(held).filter(|held| *held != self.server),
-            }
+        let state = self.stored(dataset);
+        let state = state.filter(|_| !self.to_load.contains(&dataset));
+        Ok(state.map(|state| Position {
+            token: state.token.clone(),
+            records: state.records,
+            verified_at: verified_s(state.verified_at.as_deref()),
+            other_server: Some(self.state.server.clone()).filter(|held| *held != self.server),
         }))
     }
 
     fn records(&mut self, dataset: Dataset) -> Result<Option<u64>> {
-        Ok(self
-            .state
-            .datasets
-            .get(dataset.as_str())
-            .map(|state| state.records))
+        Ok(self.stored(dataset).map(|state| state.records))
     }
 
     fn apply(&mut self, dataset: Dataset, page: &FeedPage, events: &dyn Events) -> Result<()> {
-        let is_same = self
-            .state
-            .datasets
-            .get(dataset.as_str())
-            .is_some_and(|state| state.token == page.token);
-        if page.entries.is_empty() && is_same {
+        let stored = self.stored(dataset);
+        if page.entries.is_empty() && stored.is_some_and(|state| state.token == page.token) {
             return Ok(());
         }
         let mut old = self.lines(dataset)?;
@@ -379,9 +358,7 @@ impl PullTarget for FolderCopy {
             BTreeMap::new()
         };
         let token = export.announced.token.clone();
-        let total = export.announced.records;
         let mut changes = Changes::new(dataset, events);
-        let mut received = 0;
         self.replace(dataset, &token, Some(now().to_string()), &mut || {
             let next = export.next_record()?;
             let id = next.as_ref().map_or(i64::MAX, |entry| entry.id);
@@ -392,12 +369,9 @@ impl PullTarget for FolderCopy {
                 if held.remove(&id) != Some(Sha256::digest(entry.json.as_bytes()).into()) {
                     changes.add(&entry.json)?;
                 }
-                received += 1;
+                report(dataset, export, events);
             } else {
                 changes.send()?;
-            }
-            if received % PROGRESS_EVERY == 0 || next.is_none() {
-                events.progress(dataset, received, total);
             }
             Ok(next)
         })
@@ -517,48 +491,37 @@ fn put_in_place(path: &Path) -> io::Result<()> {
 
 /// The number of lines of a file, and its SHA-256. For a file of records, this is the digest of its content.
 fn digest_of(mut file: &File) -> io::Result<ContentDigest> {
-    let mut hash = Sha256::new();
-    let mut records = 0;
-    let mut piece = vec![0; 1 << 16];
-    loop {
-        let length = file.read(&mut piece)?;
-        if length == 0 {
-            return Ok(ContentDigest {
-                records,
-                sha256: HEXLOWER.encode(&hash.finalize()),
-            });
-        }
-        hash.update(&piece[..length]);
-        records += memchr::memchr_iter(b'\n', &piece[..length]).count() as u64;
-    }
+    let mut hasher = Hasher::default();
+    io::copy(&mut file, &mut hasher)?;
+    Ok(hasher.finish())
 }
 
 /// A new file that will replace another one. It is hashed while it is written.
 struct HashedDraft {
     file: BufWriter<File>,
-    hash: Sha256,
+    hasher: Hasher,
 }
 
 impl HashedDraft {
     fn new(path: &Path) -> io::Result<HashedDraft> {
         Ok(HashedDraft {
             file: BufWriter::new(make_draft(&path.with_added_extension("new"), path)?),
-            hash: Sha256::new(),
+            hasher: Hasher::default(),
         })
     }
 
-    /// Syncs the file to the disk. Returns its SHA-256.
-    fn finish(mut self) -> io::Result<String> {
+    /// Syncs the file to the disk. Returns its digest.
+    fn finish(mut self) -> io::Result<ContentDigest> {
         self.file.flush()?;
         self.file.get_ref().sync_all()?;
-        Ok(HEXLOWER.encode(&self.hash.finalize()))
+        Ok(self.hasher.finish())
     }
 }
 
 impl Write for HashedDraft {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.file.write(bytes)?;
-        self.hash.update(&bytes[..written]);
+        self.hasher.add_bytes(&bytes[..written]);
         Ok(written)
     }
 
@@ -569,9 +532,8 @@ impl Write for HashedDraft {
 
 /// The header of a dataset's CSV file.
 fn header(dataset: Dataset) -> io::Result<Vec<u8>> {
-    let mut header = flat::BYTE_ORDER_MARK.to_vec();
-    flat::write_row(&mut header, flat::columns(dataset.table(), true))?;
-    Ok(header)
+    let mut header = Vec::new();
+    flat::write_header(&mut header, dataset.table(), true).map(|()| header)
 }
 
 /// Compares the beginning of a CSV file with its header. Leaves the position at the start.
@@ -616,7 +578,7 @@ struct RecordLines {
     path: PathBuf,
     reader: Option<BufReader<File>>,
     line: Vec<u8>,
-    hash: Sha256,
+    hasher: Hasher,
 }
 
 impl RecordLines {
@@ -632,7 +594,7 @@ impl RecordLines {
         ) {
             Ok(0) => Ok(None),
             Ok(_) => {
-                self.hash.update(&self.line);
+                self.hasher.add_bytes(&self.line);
                 let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
                 let entry = str::from_utf8(line)
                     .ok()
@@ -644,10 +606,5 @@ impl RecordLines {
             }
             Err(error) => Err(failure(&self.path, &error)),
         }
-    }
-
-    /// The SHA-256 of the lines that were read.
-    fn sha256(&self) -> String {
-        HEXLOWER.encode(&self.hash.clone().finalize())
     }
 }

@@ -6,10 +6,13 @@ use tempfile::SpooledTempFile;
 
 use super::error::{PullError, Result};
 use super::export::{ContentDigest, Export, FeedPage};
-use crate::model::Dataset;
+use crate::model::{Dataset, Timestamp, parse_time};
 
 /// Changes of up to this many bytes stay in memory. Others go to an unnamed file in the folder for temporary files.
 const IN_MEMORY: usize = 4 << 20;
+
+/// The progress is reported after every so many records.
+const PROGRESS_EVERY: u64 = 1000;
 
 /// The position of a copy in the feed of a dataset.
 pub struct Position {
@@ -21,6 +24,12 @@ pub struct Position {
     pub verified_at: i64,
     /// The address of the copy's service, if it is another one.
     pub other_server: Option<String>,
+}
+
+/// The Unix time, in seconds, of the time that a copy stores; 0 if there is none.
+pub fn verified_s(stored: Option<&str>) -> i64 {
+    let time = stored.and_then(|text| parse_time(text).ok());
+    time.map_or(0, Timestamp::unix_s)
 }
 
 /// A copy of the datasets of one license. In a database, each method is one transaction of token and rows: after an
@@ -120,6 +129,15 @@ impl<'a> Changes<'a> {
                 .change(self.dataset, &line.map_err(|error| failure(&error))?)?;
         }
         Ok(())
+    }
+}
+
+/// Reports the progress of a load, every thousand records and after the last one.
+pub fn report(dataset: Dataset, export: &Export<'_>, events: &dyn Events) {
+    let received = export.received();
+    let all = export.announced.records;
+    if received.is_multiple_of(PROGRESS_EVERY) || received == all {
+        events.progress(dataset, received, all);
     }
 }
 

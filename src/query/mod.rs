@@ -7,7 +7,7 @@
 //! - [`export()`]: all visible records as one gzip-compressed file (the contract, "GET /exports/{dataset}").
 //! - [`list_therapy_areas`], [`list_tags`], [`list_organizations`]: those of visible records, with counts, in
 //!   alphabetical order.
-//! - [`segments`] compresses pages and exports, with a cache.
+//! - [`segments`] compresses exports, with a cache.
 
 pub mod segments;
 
@@ -17,13 +17,11 @@ use bytes::Bytes;
 
 use crate::model::json::{push_display, push_json};
 use crate::model::{
-    ConferenceFields, Curated, Dataset, ExportFormat, FeedId, Fields, Filter, Id, JournalFields,
-    LinkTexts, OrganizationFields, RecordFields, ReferenceFields, Referenced, TagFields, Timestamp,
-    flat, fold,
+    ConferenceFields, Curated, Dataset, ExportFormat, Fields, Filter, Id, JournalFields, LinkTexts,
+    OrganizationFields, RecordFields, ReferenceFields, Referenced, TagFields, Timestamp, flat,
+    fold,
 };
-use crate::query::segments::{
-    ContentHasher, GzipMember, SegmentCache, SegmentFormat, in_memory, segment_ranges,
-};
+use crate::query::segments::{GzipMember, SegmentCache, in_memory, segment_ranges};
 use crate::store::read::records::StoredRecord;
 use crate::store::{CommitPoint, Result, ShortHash, StoreError, hash};
 use crate::token::SyncToken;
@@ -64,8 +62,8 @@ const TAIL_BYTES: usize = 192;
 /// A builder for the JSON of a page.
 pub struct JsonPage {
     json: Vec<u8>,
-    /// The hash and the end offset of each item.
-    items: Vec<(ShortHash, usize)>,
+    /// The concatenated hashes of all items.
+    hashes: Vec<u8>,
 }
 
 impl JsonPage {
@@ -75,7 +73,7 @@ impl JsonPage {
         json.extend_from_slice(HEAD);
         JsonPage {
             json,
-            items: Vec::with_capacity(items),
+            hashes: Vec::with_capacity(items * size_of::<ShortHash>()),
         }
     }
 
@@ -85,7 +83,7 @@ impl JsonPage {
             self.json.push(b',');
         }
         self.json.extend_from_slice(json);
-        self.items.push((hash, self.json.len()));
+        self.hashes.extend_from_slice(&hash);
     }
 
     /// Ends the page with the position after it (the contract, "Common paging envelope" and "Change-feed envelope").
@@ -104,38 +102,12 @@ impl JsonPage {
 
     /// Whether the page has no items.
     pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.hashes.is_empty()
     }
 
     /// Returns the concatenated hashes of all items.
-    pub fn hashes(&self) -> Vec<u8> {
-        self.items.iter().flat_map(|(hash, _)| *hash).collect()
-    }
-
-    /// Returns the finished JSON as one gzip member. Most of its segments come from the cache.
-    pub fn gzip(&self, cache: &SegmentCache, feed: FeedId) -> Result<Bytes, StoreError> {
-        let mut member =
-            GzipMember::new(cache, feed, SegmentFormat::Items, self.json.len() / 4, None);
-        member.push_stored(HEAD);
-        let mut from = HEAD.len();
-        for range in segment_ranges(self.items.iter().map(|(hash, _)| hash)) {
-            let ends = range.end == self.items.len();
-            // The first and last segments vary from page to page, so caching them is not worthwhile. And the same
-            // records have no comma after them at the end of a page.
-            let keep = range.start > 0 && !ends;
-            // Include the comma after the last item.
-            let to = self.items[range.end - 1].1 + usize::from(!ends);
-            let hashes = self.items[range].iter().map(|(hash, _)| hash);
-            member.push_segment(hashes, keep, || Ok(&self.json[from..to]))?;
-            from = to;
-        }
-        member.push_stored(&self.json[from..]);
-        Ok(member.finish())
-    }
-
-    /// Returns the length of the JSON so far, in bytes.
-    pub fn bytes(&self) -> usize {
-        self.json.len()
+    pub fn hashes(&self) -> &[u8] {
+        &self.hashes
     }
 
     /// Returns the finished JSON.
@@ -246,13 +218,11 @@ pub struct ExportFile {
 /// Builds the file. Equal content gives equal bytes: the gzip header has no timestamp. Cached segments are reused.
 pub fn export(view: &View<'_>, format: ExportFormat, cache: &SegmentCache) -> Result<ExportFile> {
     match (format, view.dataset()) {
-        (ExportFormat::Jsonl, _) => {
-            write_export(view, cache, SegmentFormat::Lines, &[], |record, out| {
-                out.extend_from_slice(record.json());
-                out.push(b'\n');
-                Ok(())
-            })
-        }
+        (ExportFormat::Jsonl, _) => write_export(view, cache, format, &[], |record, out| {
+            out.extend_from_slice(record.json());
+            out.push(b'\n');
+            Ok(())
+        }),
         (ExportFormat::Csv, Dataset::Conferences) => write_csv::<ConferenceFields>(view, cache),
         (ExportFormat::Csv, Dataset::Journals) => write_csv::<JournalFields>(view, cache),
     }
@@ -262,7 +232,7 @@ fn write_csv<F: RecordFields>(view: &View<'_>, cache: &SegmentCache) -> Result<E
     let mut head = Vec::new();
     push_header::<F>(&mut head)?;
     let references = view.references()?;
-    write_export(view, cache, SegmentFormat::Csv, &head, |record, out| {
+    write_export(view, cache, ExportFormat::Csv, &head, |record, out| {
         let (record, updated_at) = record.decode::<F>()?;
         push_record(out, &record, updated_at, &**references)
     })
@@ -280,31 +250,24 @@ pub fn push_record<F: RecordFields>(
 
 /// Appends a byte-order mark and the CSV header. Fails only when memory runs out.
 pub fn push_header<F: RecordFields>(out: &mut Vec<u8>) -> Result<()> {
-    out.extend_from_slice(flat::BYTE_ORDER_MARK);
-    flat::write_row(out, flat::columns(F::table(), true)).map_err(in_memory)
+    flat::write_header(out, F::table(), true).map_err(in_memory)
 }
 
 /// Writes `head` and then all visible records.
 fn write_export(
     view: &View<'_>,
     cache: &SegmentCache,
-    form: SegmentFormat,
+    format: ExportFormat,
     head: &[u8],
     mut write_row: impl FnMut(&StoredRecord, &mut Vec<u8>) -> Result<()>,
 ) -> Result<ExportFile> {
     let records = view.list(0, &Filter::default(), usize::MAX)?;
-    let mut hash = ContentHasher::default();
-    let mut member = GzipMember::new(
-        cache,
-        view.feed()?,
-        form,
-        records.len() * EXPECTED_RECORD_BYTES,
-        Some(&mut hash),
-    );
+    let expected_bytes = records.len() * EXPECTED_RECORD_BYTES;
+    let mut member = GzipMember::new(cache, view.feed()?, format, expected_bytes);
     member.push_stored(head);
     for range in segment_ranges(records.iter().map(|record| record.hash())) {
         let records = &records[range];
-        member.push_segment(records.iter().map(|record| record.hash()), true, || {
+        member.push_segment(records.iter().map(|record| record.hash()), || {
             let mut plain = Vec::new();
             records
                 .iter()
@@ -312,9 +275,10 @@ fn write_export(
             Ok(plain)
         })?;
     }
+    let (gzip, plain_sha256) = member.finish();
     Ok(ExportFile {
-        gzip: member.finish(),
-        plain_sha256: hash.finish(),
+        gzip,
+        plain_sha256,
         records: records.len(),
     })
 }
@@ -395,46 +359,4 @@ fn reference_list<F: ReferenceFields, K: Ord>(
     }
     items.sort_unstable();
     Ok(items.into_iter().map(|(.., json)| json).collect())
-}
-
-#[cfg(test)]
-mod page_tests {
-    use std::io::Read;
-
-    use flate2::read::MultiGzDecoder;
-
-    use super::*;
-    use crate::query::segments::{SegmentBytes, new_cache};
-
-    /// The same records end one page, and are followed by others in another.
-    #[test]
-    fn pages_with_the_same_segments_decompress_to_their_json() {
-        // Each record ends a segment.
-        let records: Vec<(ShortHash, String)> = (0..4)
-            .map(|at| ([64 * at; 16], format!("{{\"id\":{at}}}")))
-            .collect();
-        let page = |count: usize| {
-            let mut page = JsonPage::new(count, 0);
-            records[..count]
-                .iter()
-                .for_each(|(hash, json)| page.push(*hash, json.as_bytes()));
-            page.end(count < records.len(), "next_cursor", None);
-            page
-        };
-        for counts in [[2, 3, 4], [4, 3, 2], [3, 4, 2]] {
-            let cache = new_cache(1 << 20, SegmentBytes);
-            for count in counts.into_iter().chain([0, 1]) {
-                let page = page(count);
-                let mut json = Vec::new();
-                MultiGzDecoder::new(&*page.gzip(&cache, FeedId(1)).unwrap())
-                    .read_to_end(&mut json)
-                    .unwrap();
-                assert_eq!(
-                    String::from_utf8(json),
-                    String::from_utf8(page.into_json()),
-                    "{count} of {counts:?}"
-                );
-            }
-        }
-    }
 }

@@ -7,8 +7,7 @@
 //! Segment boundaries depend only on the license's own records. Only licenses with the same feed share segments, and
 //! they see the same records. So hidden records change neither a length nor a cache hit.
 //!
-//! The response cache does not help the first export after a commit; segments do. Overlapping compressed feed pages
-//! share them too.
+//! The response cache does not help the first export after a commit; segments do. Pages are compressed whole.
 //!
 //! The SHA-256 of the content is computed in the same pass. A segment remembers the hash state at its end, so the
 //! content before the first change is not hashed again.
@@ -24,7 +23,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use sha2::{Digest as _, Sha256};
 
-use crate::model::FeedId;
+use crate::model::{ExportFormat, FeedId};
 use crate::store::{Result, StoreError};
 use crate::store::{ShortHash, hash};
 
@@ -41,27 +40,6 @@ const ENTRY_BYTES: usize = 160 + size_of::<Segment>();
 /// The expected number of values in a cache, a hint for it.
 const EXPECTED_VALUES: usize = 4096;
 
-/// The representation of records in a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SegmentFormat {
-    /// JSON objects, each followed by a comma.
-    Items,
-    /// JSON objects, each followed by a line feed.
-    Lines,
-    /// CSV lines.
-    Csv,
-}
-
-impl SegmentFormat {
-    /// Clients wait for pages. An export is compressed once for many requests.
-    fn compression(self) -> Compression {
-        match self {
-            SegmentFormat::Items => Compression::fast(),
-            SegmentFormat::Lines | SegmentFormat::Csv => Compression::default(),
-        }
-    }
-}
-
 /// Compressed bytes up to a full flush, with the checksum and length of the uncompressed bytes.
 pub struct Segment {
     deflated: Box<[u8]>,
@@ -72,18 +50,13 @@ pub struct Segment {
 
 /// The SHA-256 of the uncompressed content so far.
 #[derive(Clone, Default)]
-pub struct ContentHasher {
+struct ContentHasher {
     sha256: Sha256,
     /// A hash that identifies the content so far.
     chain: ShortHash,
 }
 
 impl ContentHasher {
-    /// Returns the SHA-256.
-    pub fn finish(self) -> [u8; 32] {
-        self.sha256.finalize().into()
-    }
-
     /// Adds bytes that are not a segment.
     fn add_bytes(&mut self, bytes: &[u8]) {
         self.sha256.update(bytes);
@@ -178,42 +151,37 @@ pub fn segment_ranges<'h>(
 pub struct GzipMember<'c> {
     cache: &'c SegmentCache,
     feed: FeedId,
-    form: SegmentFormat,
+    format: ExportFormat,
     out: Vec<u8>,
     crc: Crc,
-    hash: Option<&'c mut ContentHasher>,
-    /// Created on first use: that costs as much as compressing some records.
-    compress: Option<Compress>,
+    hash: ContentHasher,
+    compress: Compress,
 }
 
 impl<'c> GzipMember<'c> {
-    /// Starts a member with records of a feed. `expected_bytes` is the initial capacity. `hash` receives the
-    /// uncompressed content.
+    /// Starts a member with records of a feed. `expected_bytes` is the initial capacity.
     pub fn new(
         cache: &'c SegmentCache,
         feed: FeedId,
-        form: SegmentFormat,
+        format: ExportFormat,
         expected_bytes: usize,
-        hash: Option<&'c mut ContentHasher>,
     ) -> GzipMember<'c> {
         let mut out = Vec::with_capacity(expected_bytes);
         out.extend_from_slice(&MEMBER_HEADER);
         GzipMember {
             cache,
             feed,
-            form,
+            format,
             out,
             crc: Crc::new(),
-            hash,
-            compress: None,
+            hash: ContentHasher::default(),
+            compress: Compress::new(Compression::default(), false),
         }
     }
 
     /// Appends bytes uncompressed.
     pub fn push_stored(&mut self, bytes: &[u8]) {
-        if let Some(hash) = &mut self.hash {
-            hash.add_bytes(bytes);
-        }
+        self.hash.add_bytes(bytes);
         for block in bytes.chunks(MAX_STORED_BYTES) {
             self.push_block(block, false);
         }
@@ -228,62 +196,40 @@ impl<'c> GzipMember<'c> {
         self.crc.update(bytes);
     }
 
-    /// Appends a segment of records. With `keep` it is looked up in the cache, and cached. `plain` returns the
-    /// uncompressed bytes if they are needed. With `keep`, the format and the hashes of the records must determine
-    /// these bytes.
+    /// Appends a segment of records, from the cache if it is there. `plain` returns the uncompressed bytes if they are
+    /// needed. The format and the hashes of the records must determine these bytes.
     pub fn push_segment<'h, P: AsRef<[u8]>>(
         &mut self,
         hashes: impl Iterator<Item = &'h ShortHash>,
-        keep: bool,
         plain: impl FnOnce() -> Result<P>,
     ) -> Result<()> {
-        if !keep {
-            let plain = plain()?;
-            if let Some(hash) = &mut self.hash {
-                hash.add_bytes(plain.as_ref());
-            }
-            let segment = self.deflate(plain.as_ref())?;
-            self.append(&segment);
-            return Ok(());
-        }
-        let mut named = [self.feed.0.to_be_bytes().as_slice(), &[self.form as u8]].concat();
+        let mut named = [self.feed.0.to_be_bytes().as_slice(), &[self.format as u8]].concat();
         hashes.for_each(|hash| named.extend_from_slice(hash));
         let key = hash(&named);
         let segment = match self.cache.get(&key) {
             Some(segment) => {
-                match (&mut self.hash, self.form) {
-                    (None, _) => {}
+                match self.format {
+                    ExportFormat::Jsonl => self.hash.add(&segment, &key, plain)?,
                     // Decompressing CSV lines is faster than building them.
-                    (Some(hash), SegmentFormat::Csv) => {
-                        hash.add(&segment, &key, || segment.inflate())?
-                    }
-                    (Some(hash), _) => hash.add(&segment, &key, plain)?,
+                    ExportFormat::Csv => self.hash.add(&segment, &key, || segment.inflate())?,
                 }
                 segment
             }
             None => {
                 let plain = plain()?;
                 let segment = Arc::new(self.deflate(plain.as_ref())?);
-                if let Some(hash) = &mut self.hash {
-                    hash.add(&segment, &key, || Ok(plain))?;
-                }
+                self.hash.add(&segment, &key, || Ok(plain))?;
                 self.cache.insert(key, Arc::clone(&segment));
                 segment
             }
         };
-        self.append(&segment);
+        self.crc.combine(&segment.crc);
+        self.out.extend_from_slice(&segment.deflated);
         Ok(())
     }
 
-    fn append(&mut self, segment: &Segment) {
-        self.crc.combine(&segment.crc);
-        self.out.extend_from_slice(&segment.deflated);
-    }
-
     fn deflate(&mut self, plain: &[u8]) -> Result<Segment> {
-        let compress = self
-            .compress
-            .get_or_insert_with(|| Compress::new(self.form.compression(), false));
+        let compress = &mut self.compress;
         compress.reset();
         let mut deflated = Vec::with_capacity(plain.len() / 4 + 64);
         loop {
@@ -308,12 +254,13 @@ impl<'c> GzipMember<'c> {
         })
     }
 
-    /// Returns the finished member.
-    pub fn finish(mut self) -> Bytes {
+    /// Returns the finished member, and the SHA-256 of its content.
+    pub fn finish(mut self) -> (Bytes, [u8; 32]) {
         self.push_block(&[], true);
         self.out.extend_from_slice(&self.crc.sum().to_le_bytes());
         self.out.extend_from_slice(&self.crc.amount().to_le_bytes());
-        self.out.into_boxed_slice().into()
+        let sha256 = self.hash.sha256.finalize().into();
+        (self.out.into_boxed_slice().into(), sha256)
     }
 }
 
@@ -349,11 +296,11 @@ mod tests {
     /// Returns a member with one segment per text, the SHA-256 of its content, and the number of calls of `plain`.
     fn build(
         cache: &SegmentCache,
-        form: SegmentFormat,
+        format: ExportFormat,
         texts: &[Vec<u8>],
     ) -> (Bytes, [u8; 32], usize) {
-        let (mut asked, mut sha256) = (0, ContentHasher::default());
-        let mut member = GzipMember::new(cache, FeedId(1), form, 0, Some(&mut sha256));
+        let mut asked = 0;
+        let mut member = GzipMember::new(cache, FeedId(1), format, 0);
         member.push_stored(b"head");
         for text in texts {
             let plain = || {
@@ -361,11 +308,12 @@ mod tests {
                 Ok(text)
             };
             member
-                .push_segment([&hash(text)].into_iter(), true, plain)
+                .push_segment([&hash(text)].into_iter(), plain)
                 .unwrap();
             member.push_stored(b"between");
         }
-        (member.finish(), sha256.finish(), asked)
+        let (member, sha256) = member.finish();
+        (member, sha256, asked)
     }
 
     #[test]
@@ -419,17 +367,10 @@ mod tests {
 
     /// Returns a member with one stored text.
     fn stored(text: &[u8]) -> (Bytes, [u8; 32]) {
-        let mut sha256 = ContentHasher::default();
         let cache = new_cache(0, SegmentBytes);
-        let mut member = GzipMember::new(
-            &cache,
-            FeedId(1),
-            SegmentFormat::Items,
-            0,
-            Some(&mut sha256),
-        );
+        let mut member = GzipMember::new(&cache, FeedId(1), ExportFormat::Jsonl, 0);
         member.push_stored(text);
-        (member.finish(), sha256.finish())
+        member.finish()
     }
 
     #[test]
@@ -452,25 +393,24 @@ mod tests {
     fn a_segment_is_reused_only_in_its_feed_its_form_and_for_its_records() {
         let cache = new_cache(1 << 24, SegmentBytes);
         let (one, two) = (hash(b"one"), hash(b"two"));
-        let asked = |feed: u64, form: SegmentFormat, hashes: &[ShortHash]| {
+        let asked = |feed: u64, format: ExportFormat, hashes: &[ShortHash]| {
             let mut asked = false;
-            let mut member = GzipMember::new(&cache, FeedId(feed), form, 0, None);
+            let mut member = GzipMember::new(&cache, FeedId(feed), format, 0);
             let plain = || {
                 asked = true;
                 Ok(b"content")
             };
-            member.push_segment(hashes.iter(), true, plain).unwrap();
+            member.push_segment(hashes.iter(), plain).unwrap();
             asked
         };
         // (the feed, the form, the records, whether the segment is made)
-        let lines = SegmentFormat::Lines;
-        let cases: [(u64, SegmentFormat, &[ShortHash], bool); 12] = [
+        let lines = ExportFormat::Jsonl;
+        let cases: [(u64, ExportFormat, &[ShortHash], bool); 11] = [
             (1, lines, &[one, two], true),
             (1, lines, &[one, two], false),
             (2, lines, &[one, two], true),
             (1 << 32 | 1, lines, &[one, two], true),
-            (1, SegmentFormat::Items, &[one, two], true),
-            (1, SegmentFormat::Csv, &[one, two], true),
+            (1, ExportFormat::Csv, &[one, two], true),
             (1, lines, &[one], true),
             (1, lines, &[two, one], true),
             (1, lines, &[one, one], true),
@@ -478,29 +418,14 @@ mod tests {
             (2, lines, &[one, two], false),
             (1, lines, &[one, two], false),
         ];
-        for (at, (feed, form, hashes, expected)) in cases.into_iter().enumerate() {
-            assert_eq!(asked(feed, form, hashes), expected, "case {at}");
-        }
-        // Without `keep`, nothing is looked up or kept.
-        for _ in 0..2 {
-            let mut member = GzipMember::new(&cache, FeedId(9), lines, 0, None);
-            let mut asked = false;
-            let plain = || {
-                asked = true;
-                Ok(b"content")
-            };
-            member.push_segment([one].iter(), false, plain).unwrap();
-            assert!(asked);
+        for (at, (feed, format, hashes, expected)) in cases.into_iter().enumerate() {
+            assert_eq!(asked(feed, format, hashes), expected, "case {at}");
         }
     }
 
     #[test]
     fn gzip_members_are_valid_whatever_the_cache_contains() {
-        for form in [
-            SegmentFormat::Items,
-            SegmentFormat::Lines,
-            SegmentFormat::Csv,
-        ] {
+        for format in [ExportFormat::Jsonl, ExportFormat::Csv] {
             let cache = new_cache(1 << 24, SegmentBytes);
             // The lengths of the segments, the number of cache misses, and the number of segments that now follow other
             // content.
@@ -520,12 +445,16 @@ mod tests {
                     .iter()
                     .map(|length| text(*length, *length))
                     .collect();
-                let (member, sha256, asked) = build(&cache, form, &texts);
-                let moved = if form == SegmentFormat::Csv { 0 } else { moved };
+                let (member, sha256, asked) = build(&cache, format, &texts);
+                let moved = if format == ExportFormat::Csv {
+                    0
+                } else {
+                    moved
+                };
                 assert_eq!(
                     asked,
                     anew + moved,
-                    "{form:?} {lengths:?}: segments whose content is asked for"
+                    "{format:?} {lengths:?}: segments whose content is asked for"
                 );
                 let items = texts.iter().flat_map(|text| text.iter().chain(b"between"));
                 let plain: Vec<u8> = b"head".iter().chain(items).copied().collect();
@@ -540,9 +469,9 @@ mod tests {
                 assert_eq!(
                     sha256,
                     <[u8; 32]>::from(Sha256::digest(&plain)),
-                    "{form:?} {lengths:?}"
+                    "{format:?} {lengths:?}"
                 );
-                let again = build(&new_cache(0, SegmentBytes), form, &texts);
+                let again = build(&new_cache(0, SegmentBytes), format, &texts);
                 assert_eq!(
                     (member, sha256),
                     (again.0, again.1),

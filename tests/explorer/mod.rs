@@ -77,7 +77,9 @@ fn the_page_passes_its_cases() {
         let text = scripts::script(name).unwrap();
         fs::write(page.path().join(format!("{name}.js")), &*text).unwrap();
     }
-    let worker = medfeed::explorer::find("/worker.js", false).unwrap().body;
+    let worker = medfeed::explorer::find("/worker.js", false, None)
+        .unwrap()
+        .1;
     fs::write(page.path().join("worker.js"), worker).unwrap();
     run_cases("page.test.js", "EXPLORER_PAGE", page.path(), 22);
 }

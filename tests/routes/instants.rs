@@ -36,7 +36,6 @@ fn a_record_that_is_removed_again_is_removed_anew() {
         world.conferences(&all);
         world.conferences(&none);
         world.pass_s(age_h * 3600);
-        // The compressed page consists of segments, which are kept in memory.
         for headers in [&[("accept-encoding", "gzip")][..], &[]] {
             let found = hours(&world.get_with("full", &path, headers).expect(200));
             assert_eq!(

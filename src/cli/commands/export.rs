@@ -246,8 +246,7 @@ fn write_text(snapshot: &Snapshot, kind: RowKind, format: FileFormat, file: &Fil
             Ok(out.write_all(b"\n")?)
         })?
     } else {
-        out.write_all(flat::BYTE_ORDER_MARK)?;
-        flat::write_row(&mut out, flat::columns(kind.table(), is_dated(kind)))?;
+        flat::write_header(&mut out, kind.table(), is_dated(kind))?;
         push_rows(snapshot, kind, &mut |_, cells| {
             Ok(flat::write_row(&mut out, cells)?)
         })?

@@ -8,13 +8,9 @@ use serde_json::{Value, json};
 use strum::{EnumMessage, VariantNames};
 
 use crate::contract::codes::{ALLOWED_METHODS, Code, INVALID_TOKEN_CHALLENGE};
-use crate::contract::parameters::TIME_EXAMPLES;
-use crate::contract::{
-    CodeInfo, Contract, Endpoint, Parameter, ParameterForm, Resource, WhenAbsent,
-};
-use crate::docs::fields::{FieldDoc, record_fields, reference_fields};
-use crate::docs::samples::{Samples, problem_example};
-use crate::model::field::{JsonNode, NodeContent};
+use crate::contract::{CodeInfo, Contract, Endpoint, Parameter, Resource, WhenAbsent};
+use crate::docs::fields::{FieldDoc, form_schema, record_fields, reference_fields};
+use crate::docs::samples::{SAMPLES, problem_example};
 use crate::model::{
     ConferenceFields, Dataset, DateStatus, Fields, Id, Joined, JournalFields, OrganizationFields,
     TagFields,
@@ -45,16 +41,11 @@ pub fn document(contract: &Contract, public_url: &str) -> Value {
 mod tests;
 
 fn paths(contract: &Contract) -> Value {
-    let samples = Samples::new();
-    object(contract.endpoints.iter().map(|endpoint| {
-        (
-            endpoint.path(),
-            path_item(contract, endpoint, samples.as_ref()),
-        )
-    }))
+    let endpoints = contract.endpoints.iter();
+    object(endpoints.map(|endpoint| (endpoint.path(), path_item(contract, endpoint))))
 }
 
-fn path_item(contract: &Contract, endpoint: &Endpoint, samples: Option<&Samples>) -> Value {
+fn path_item(contract: &Contract, endpoint: &Endpoint) -> Value {
     let tag = match endpoint.resource {
         Resource::List(dataset) | Resource::Record(dataset) | Resource::Changes(dataset) => {
             names(dataset).0
@@ -74,7 +65,7 @@ fn path_item(contract: &Contract, endpoint: &Endpoint, samples: Option<&Samples>
             "summary": endpoint.summary,
             "description": endpoint.description,
             "parameters": parameters,
-            "responses": responses(contract, endpoint, samples),
+            "responses": responses(contract, endpoint),
         },
     });
     if !endpoint.resource.needs_key() {
@@ -84,11 +75,11 @@ fn path_item(contract: &Contract, endpoint: &Endpoint, samples: Option<&Samples>
     item
 }
 
-fn responses(contract: &Contract, endpoint: &Endpoint, samples: Option<&Samples>) -> Value {
+fn responses(contract: &Contract, endpoint: &Endpoint) -> Value {
     object(contract.statuses_of(endpoint).into_iter().map(|status| {
         let response = match status.as_u16() {
-            200 => ok(endpoint.resource, samples),
-            206 => file(true, samples),
+            200 => ok(endpoint.resource),
+            206 => file(true),
             304 if endpoint.resource == Resource::Export => not_modified(&FILE_HEADERS),
             // The status whose codes differ between endpoints.
             400 => problem(status, contract.codes_of(endpoint)),
@@ -97,9 +88,6 @@ fn responses(contract: &Contract, endpoint: &Endpoint, samples: Option<&Samples>
         (status.as_str().to_owned(), response)
     }))
 }
-
-/// The pattern of an ISO 8601 date or date-time that the service accepts.
-const TIME_PATTERN: &str = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)?)?$";
 
 fn parameters(contract: &Contract) -> Value {
     let declared = contract
@@ -110,37 +98,15 @@ fn parameters(contract: &Contract) -> Value {
 }
 
 fn described(parameter: &Parameter) -> Value {
-    let mut schema = schema(parameter.form);
+    let mut schema = form_schema(parameter.form);
     if let WhenAbsent::Default(text) = parameter.absent {
         schema["default"] = parameter.read(text).unwrap_or_default();
     }
-    let mut described = json!({"name": parameter.name, "in": parameter.location.to_string(), "description": parameter.note, "schema": schema});
+    let mut described = json!({"name": parameter.name, "in": parameter.location, "description": parameter.note, "schema": schema});
     if parameter.absent == WhenAbsent::Required {
         described["required"] = Value::Bool(true);
     }
     described
-}
-
-fn schema(form: ParameterForm) -> Value {
-    match form {
-        ParameterForm::Id => component("schemas", "Id"),
-        ParameterForm::Whole(min, max) => {
-            json!({"type": "integer", "minimum": min, "maximum": max})
-        }
-        ParameterForm::Number => json!({"type": "number", "minimum": 0}),
-        ParameterForm::Text => json!({"type": "string", "minLength": 1}),
-        ParameterForm::Cursor => component("schemas", "Cursor"),
-        ParameterForm::SyncToken => component("schemas", "SyncToken"),
-        ParameterForm::Length(min, max) => {
-            json!({"type": "string", "minLength": min, "maxLength": max})
-        }
-        ParameterForm::Date => json!({"type": "string", "format": "date"}),
-        ParameterForm::Time => {
-            json!({"type": "string", "pattern": TIME_PATTERN, "examples": TIME_EXAMPLES})
-        }
-        ParameterForm::Choice(values) => json!({"type": "string", "enum": values}),
-        ParameterForm::ETags => json!({"type": "string"}),
-    }
 }
 
 /// The headers of every response. Their component names are their own names.
@@ -235,7 +201,7 @@ fn names(dataset: Dataset) -> (&'static str, &'static str) {
     }
 }
 
-fn ok(resource: Resource, samples: Option<&Samples>) -> Value {
+fn ok(resource: Resource) -> Value {
     let (description, schema) = match resource {
         Resource::List(dataset) => ("A page of records", format!("{}Page", names(dataset).1)),
         Resource::Record(dataset) => ("The record", format!("{}Single", names(dataset).1)),
@@ -246,7 +212,7 @@ fn ok(resource: Resource, samples: Option<&Samples>) -> Value {
         Resource::Status | Resource::Docs | Resource::Explorer => {
             ("The service is up", "Status".to_owned())
         }
-        Resource::Export => return file(false, samples),
+        Resource::Export => return file(false),
     };
     let more_headers: &[&str] = if resource.is_revalidatable() {
         &["ETag"]
@@ -254,7 +220,7 @@ fn ok(resource: Resource, samples: Option<&Samples>) -> Value {
         &[]
     };
     let mut content = json!({"schema": component("schemas", &schema)});
-    if let Some(answer) = samples.and_then(|samples| samples.answer(resource)) {
+    if let Some(answer) = SAMPLES.answer(resource) {
         content["example"] = serde_json::from_slice(&answer).unwrap_or_default();
     }
     json!({
@@ -265,16 +231,14 @@ fn ok(resource: Resource, samples: Option<&Samples>) -> Value {
 }
 
 /// Returns the response with a file, or with a part of it (status 206).
-fn file(is_part: bool, samples: Option<&Samples>) -> Value {
+fn file(is_part: bool) -> Value {
     let description = if is_part {
         "The part that was requested with `Range`"
     } else {
         "The whole file"
     };
     let examples = Dataset::ALL.map(|dataset| {
-        let csv = samples
-            .and_then(|samples| samples.csv(dataset))
-            .unwrap_or_default();
+        let csv = SAMPLES.csv(dataset).unwrap_or_default();
         (
             dataset.as_str(),
             json!({"summary": names(dataset).0, "value": csv}),
@@ -379,33 +343,37 @@ fn date_status() -> Value {
     })
 }
 
-/// The schema of a row: `id`, the table's fields, and further fields of records.
+/// The schema of a row: `id`, the table's fields, and further fields of records. A dot in a field's name ends the key of
+/// an object.
 fn row<F: Fields>(description: &str, fields: &[FieldDoc]) -> Value {
-    let plain = |field: &FieldDoc| (field.name, field_schema(field));
-    let (id, others) = fields.split_at(1);
-    let (own, more) = others.split_at(F::table().fields.len());
-    let of_table = nested(&F::table().nodes, own);
-    object_of(
-        description,
-        id.iter()
-            .map(plain)
-            .chain(of_table)
-            .chain(more.iter().map(plain))
-            .collect(),
-    )
+    let mut row = object_of(description);
+    for field in fields {
+        let mut object = &mut row;
+        for (at, _) in field.name.match_indices('.') {
+            let path = &field.name[..at];
+            object = member(object, path, || object_of(&F::table().objects[path]));
+        }
+        member(object, field.name, || field_schema(field));
+    }
+    row
 }
 
-fn nested(nodes: &[JsonNode], fields: &[FieldDoc]) -> Vec<(&'static str, Value)> {
-    let schema = |node: &JsonNode| match &node.content {
-        NodeContent::Field(field) => field_schema(&fields[*field]),
-        NodeContent::Object(inner) => object_of(&node.note, nested(inner, fields)),
-    };
-    nodes.iter().map(|node| (node.key, schema(node))).collect()
+/// Returns the schema at a path in an object's schema. Adds it if it is missing.
+fn member<'s>(object: &'s mut Value, path: &str, new: impl FnOnce() -> Value) -> &'s mut Value {
+    let key = path.rsplit('.').next().unwrap_or(path);
+    if object["properties"].get(key).is_none() {
+        object["properties"][key] = new();
+        object["required"]
+            .as_array_mut()
+            .into_iter()
+            .for_each(|required| required.push(key.into()));
+    }
+    &mut object["properties"][key]
 }
 
-fn object_of(description: &str, members: Vec<(&str, Value)>) -> Value {
-    let required: Vec<&str> = members.iter().map(|(name, _)| *name).collect();
-    json!({"type": "object", "required": required, "description": description, "properties": object(members)})
+/// The schema of an object without members.
+fn object_of(description: &str) -> Value {
+    json!({"type": "object", "required": [], "description": description, "properties": {}})
 }
 
 fn field_schema(field: &FieldDoc) -> Value {

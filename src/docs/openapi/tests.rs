@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::contract::CONTRACT;
+use crate::docs::fields::TIME_PATTERN;
 use crate::model::reference::References;
 use crate::model::time::parse_time;
 use crate::model::{
@@ -234,8 +235,7 @@ fn examples_of_answers_fit_their_schemas() {
 fn patterns_accept_tokens_and_cursors_of_any_length_without_escapes() {
     use crate::model::Dataset::Journals;
     let document = sample();
-    let samples = Samples::new().unwrap();
-    let (token, cursor) = (samples.sync_token(Journals), samples.cursor(Journals));
+    let (token, cursor) = (SAMPLES.sync_token(Journals), SAMPLES.cursor(Journals));
     assert_valid(&document, "SyncToken", &json!(token));
     assert_valid(&document, "Cursor", &json!(cursor));
     for schema in ["SyncToken", "Cursor"] {
@@ -311,12 +311,8 @@ fn rows_without_values_fit_their_schemas() {
 #[test]
 fn invalid_records_do_not_fit_the_schema() {
     let document = sample();
-    let record: Value = serde_json::from_slice(
-        &Samples::new()
-            .unwrap()
-            .record(crate::model::Dataset::Conferences),
-    )
-    .unwrap();
+    let record: Value =
+        serde_json::from_slice(&SAMPLES.record(crate::model::Dataset::Conferences)).unwrap();
     assert_valid(&document, "Conference", &record);
     let changes: [fn(&mut Value); 7] = [
         |record| record["name"] = Value::Null,

@@ -5,20 +5,21 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::contract::{CONTRACT, Code};
 use crate::docs::{fields, find_page};
+use crate::model::DateStatus;
 
 const PUBLIC_URL: &str = "https://feed.example.org";
 
 fn all(public_url: &str) -> Vec<String> {
     let mut pages = vec![
-        reference(&CONTRACT, public_url),
-        error_index(&CONTRACT),
-        not_found("/a/b\"><script>"),
+        reference(&CONTRACT, public_url, None),
+        error_index(&CONTRACT, None),
+        not_found("/a/b\"><script>", None),
     ];
     pages.extend(
         CONTRACT
             .codes
             .iter()
-            .map(|info| error(&CONTRACT, info, public_url)),
+            .map(|info| error(&CONTRACT, info, public_url, None)),
     );
     pages
 }
@@ -90,7 +91,7 @@ fn elements_are_closed_in_order() {
 
 #[test]
 fn every_placeholder_of_the_template_is_filled() {
-    let page = reference(&CONTRACT, PUBLIC_URL);
+    let page = reference(&CONTRACT, PUBLIC_URL, None);
     for place in include_str!("reference.html").split("{{").skip(1) {
         let (name, _) = place.split_once("}}").unwrap();
         assert!(!page.contains(&format!("{{{{{name}}}}}")), "{name}");
@@ -104,9 +105,9 @@ fn every_placeholder_of_the_template_is_filled() {
         )
     );
     for text in [
-        "&quot;id&quot;: 4711,",
-        "&quot;impact_factor&quot;: 37.6,",
-        "{&quot;id&quot;:4685,&quot;deleted&quot;:true,",
+        "&#34;id&#34;: 4711,",
+        "&#34;impact_factor&#34;: 37.6,",
+        "{&#34;id&#34;:4685,&#34;deleted&#34;:true,",
     ] {
         assert!(page.contains(text), "{text}");
     }
@@ -114,15 +115,17 @@ fn every_placeholder_of_the_template_is_filled() {
 
 #[test]
 fn every_link_of_the_docs_has_a_target() {
-    let mut pages = vec![("/docs".to_owned(), reference(&CONTRACT, PUBLIC_URL))];
-    pages.push(("/docs/errors".to_owned(), error_index(&CONTRACT)));
+    let mut pages = vec![("/docs".to_owned(), reference(&CONTRACT, PUBLIC_URL, None))];
+    pages.push(("/docs/errors".to_owned(), error_index(&CONTRACT, None)));
     for info in CONTRACT.codes {
         pages.push((
             format!("/docs/errors/{}", info.name),
-            error(&CONTRACT, info, PUBLIC_URL),
+            error(&CONTRACT, info, PUBLIC_URL, None),
         ));
     }
-    pages.extend(["/x", "/x/", "/x/y/z", "//x"].map(|path| (path.to_owned(), not_found(path))));
+    pages.extend(
+        ["/x", "/x/", "/x/y/z", "//x"].map(|path| (path.to_owned(), not_found(path, None))),
+    );
     for (path, page) in pages {
         let ids: BTreeSet<&str> = page
             .split(" id=\"")
@@ -159,7 +162,7 @@ fn followed(path: &str, target: &str) -> String {
 
 #[test]
 fn every_field_parameter_and_code_is_on_the_reference_page() {
-    let page = reference(&CONTRACT, PUBLIC_URL);
+    let page = reference(&CONTRACT, PUBLIC_URL, None);
     let conference = fields::record_fields::<ConferenceFields>();
     let journal = fields::record_fields::<JournalFields>();
     for field in conference.iter().chain(&journal) {
@@ -212,14 +215,14 @@ fn operator_settings_are_escaped() {
 
 #[test]
 fn every_code_is_in_the_index_and_on_its_page() {
-    let index = error_index(&CONTRACT);
+    let index = error_index(&CONTRACT, None);
     for info in CONTRACT.codes {
         assert!(
             index.contains(&format!("href=\"errors/{}\"", info.name)),
             "{}",
             info.name
         );
-        let page = error(&CONTRACT, info, PUBLIC_URL);
+        let page = error(&CONTRACT, info, PUBLIC_URL, None);
         assert!(
             page.contains(info.name) && page.contains(info.status.as_str()),
             "{}",
@@ -230,10 +233,10 @@ fn every_code_is_in_the_index_and_on_its_page() {
 
 #[test]
 fn an_error_page_shows_a_problem() {
-    let page = error(&CONTRACT, Code::ResyncRequired.info(), PUBLIC_URL);
+    let page = error(&CONTRACT, Code::ResyncRequired.info(), PUBLIC_URL, None);
     for text in [
         "410 Gone",
-        "&quot;status&quot;: 410",
+        "&#34;status&#34;: 410",
         "https://feed.example.org/docs/errors/resync_required",
     ] {
         assert!(page.contains(text), "{text} is missing in\n{page}");

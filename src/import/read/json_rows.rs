@@ -270,8 +270,11 @@ fn rows_of<'t>(document: &'t str, objects: &mut impl RowSink) -> Option<Vec<&'t 
         return Some(items_of(document).collect());
     }
     let members = members(document);
-    let nodes = &objects.table().nodes;
-    let is_field = |name: &str| nodes.iter().any(|node| node.key == name);
+    let fields = &objects.table().fields;
+    let is_field = |name: &str| {
+        let mut keys = fields.iter().map(|field| field.name.split('.').next());
+        keys.any(|key| key == Some(name))
+    };
     let is_row = members
         .iter()
         .any(|(name, _)| name == "id" || is_field(name));

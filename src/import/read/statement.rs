@@ -187,10 +187,7 @@ impl<F: Fields> Statement<F> {
             tags,
             faults,
         };
-        let mut at = index;
-        if let Some(value) = fields.value_mut(&mut at) {
-            read(value, &mut reader);
-        }
+        read(fields.values_mut().swap_remove(index), &mut reader);
         self.is_set[index] = faults.total() == before;
     }
 

@@ -22,9 +22,8 @@ use super::columns::{Cell, columns};
 use super::error::{PullError, Result};
 use super::sql::SqlCopy;
 use super::sql::database::Database;
-use super::sql::rows::{list, listed};
 use super::sql::schema::{FORMAT, create, saved_value};
-use super::sql::tables::{DatasetTables, Records, Row, SqlTable, Type, searched};
+use super::sql::tables::{DatasetTables, Row, SqlTable, Type, searched};
 use crate::model::{Dataset, Joined, parse_time};
 
 /// A copy in PostgreSQL.
@@ -235,27 +234,6 @@ impl Database for Session {
         Ok(())
     }
 
-    /// PostgreSQL maintains the full-text index.
-    fn write_records(
-        &mut self,
-        tables: &DatasetTables,
-        records: Records,
-        _updates_search: bool,
-    ) -> Result<()> {
-        let removed: Vec<i64> = records
-            .iter()
-            .filter(|(_, row)| row.is_none())
-            .map(|(id, _)| *id)
-            .collect();
-        self.write_rows(&tables.records, records.into_values().flatten().collect())?;
-        if !removed.is_empty() {
-            let ids = listed::<Session>("$1", &[Type::Integer]);
-            let delete = format!("DELETE FROM {} WHERE id IN ({ids})", tables.dataset);
-            self.query(&delete, &[list(removed)])?;
-        }
-        Ok(())
-    }
-
     /// Updates the planner's statistics. Errors are ignored: the server does this later anyway.
     fn after_load(&mut self, tables: &DatasetTables) {
         let others: String = tables
@@ -317,40 +295,22 @@ fn json_of(table: &SqlTable, rows: &[Row]) -> Cell {
     json!(objects).to_string().into()
 }
 
-/// A statement that writes the rows of a JSON array. Does not touch rows that are equal.
+/// A statement that writes the rows of a JSON array.
 fn upsert(table: &SqlTable) -> String {
-    let list = |columns: &[(&str, Type)], spell: &dyn Fn(&str, &str) -> String| {
-        let spelled = columns
-            .iter()
-            .map(|(name, kind)| spell(name, Session::type_name(*kind)));
-        spelled.joined(", ")
-    };
     // A record's JSON is a string within the JSON, to keep its bytes.
-    let read =
-        |name: &str, kind: &str| format!("{name} {}", if kind == "json" { "text" } else { kind });
-    let compared = |prefix: &str, name: &str, kind: &str| {
-        format!(
-            "{prefix}.{name}{}",
-            if kind == "json" { "::text" } else { "" }
-        )
-    };
-    let name = &table.name;
-    let names = table.names();
-    let all = &table.columns;
-    let action = if table.values().is_empty() {
-        "NOTHING".to_owned()
-    } else {
-        let sets = list(table.values(), &|name, _| {
-            format!("{name} = excluded.{name}")
-        });
-        let old = list(all, &|column, kind| compared(name, column, kind));
-        let new = list(all, &|column, kind| compared("excluded", column, kind));
-        format!("UPDATE SET {sets} WHERE ({old}) IS DISTINCT FROM ({new})")
-    };
-    format!(
-        "INSERT INTO {name} ({names}) SELECT {} FROM json_to_recordset($1::text::json) AS r ({}) ON CONFLICT ({}) DO {action}",
-        list(all, &|name, kind| format!("{name}::{kind}")),
-        list(all, &read),
-        list(&all[..table.keys], &|name, _| name.to_owned())
-    )
+    let read = table.columns.iter().map(|(name, kind)| match kind {
+        Type::Json => format!("{name} text"),
+        _ => format!("{name} {}", Session::type_name(*kind)),
+    });
+    let typed = table.columns.iter();
+    let typed = typed.map(|(name, kind)| format!("{name}::{}", Session::type_name(*kind)));
+    let source = format!(
+        "SELECT {} FROM json_to_recordset($1::text::json) AS r ({})",
+        typed.joined(", "),
+        read.joined(", ")
+    );
+    table.upsert(&source, |column, kind| match kind {
+        Type::Json => format!("{column}::text"),
+        _ => column.to_owned(),
+    })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::tables::{DatasetTables, Records, Row, SqlTable, Type};
+use super::tables::{DatasetTables, Row, SqlTable, Type};
 use crate::model::Dataset;
 use crate::pull::columns::Cell;
 use crate::pull::error::{PullError, Result};
@@ -80,16 +80,19 @@ pub trait Database: Sized {
     /// Runs a statement. Returns its rows.
     fn query(&mut self, sql: &str, params: &[Cell]) -> Result<Vec<Row>>;
 
-    /// Inserts rows with distinct keys, or replaces those with the same keys.
+    /// Inserts rows with distinct keys, or replaces those with the same keys. Does not touch rows that are equal.
     fn write_rows(&mut self, table: &SqlTable, rows: Vec<Row>) -> Result<()>;
 
-    /// Writes and removes records. Updates the full-text index if `updates_search`.
-    fn write_records(
-        &mut self,
-        tables: &DatasetTables,
-        records: Records,
-        updates_search: bool,
-    ) -> Result<()>;
+    /// Removes records from the full-text index before they change, if the database does not maintain it. `ids` is a
+    /// list of their ids.
+    fn unindex(&mut self, _dataset: Dataset, _ids: &Cell) -> Result<()> {
+        Ok(())
+    }
+
+    /// Adds records to the full-text index after they have changed, if the database does not maintain it.
+    fn index(&mut self, _dataset: Dataset, _ids: &Cell) -> Result<()> {
+        Ok(())
+    }
 
     /// Rebuilds the full-text index of a dataset, if the database does not maintain it.
     fn rebuild_search(&mut self, _dataset: Dataset) -> Result<()> {

@@ -10,6 +10,7 @@ pub mod schema;
 pub mod tables;
 
 use std::collections::BTreeSet;
+use std::slice;
 
 use database::{Database, Reader};
 use rows::{RecordWriter, find_fault, list, listed, sweep};
@@ -17,14 +18,12 @@ use schema::{find_missing, renew, repair};
 use sha2::{Digest as _, Sha256};
 use tables::{DatasetTables, Type};
 
-use crate::model::{Dataset, now, parse_time};
+use crate::model::{Dataset, now};
 use crate::pull::columns::Cell;
-use crate::pull::error::{PullError, Result};
-use crate::pull::export::{ContentDigest, Entry, Export, FeedPage, Hasher};
+use crate::pull::error::Result;
+use crate::pull::export::{Announced, ContentDigest, Entry, Export, FeedPage, Hasher};
 use crate::pull::location::ServerUrl;
-use crate::pull::target::{Changes, Events, Position, PullTarget, tombstone};
-
-const PROGRESS_EVERY: u64 = 1000;
+use crate::pull::target::{Changes, Events, Position, PullTarget, report, tombstone, verified_s};
 
 /// Saves the address of the service.
 const SET_SERVER: &str = "INSERT INTO copy (name, value) VALUES ('server', $1)
@@ -74,11 +73,9 @@ impl<D: Database> SqlCopy<D> {
         find_missing(&mut database)?;
         Ok(database)
     }
-}
 
-impl<D: Database> PullTarget for SqlCopy<D> {
-    fn position(&mut self, dataset: Dataset) -> Result<Option<Position>> {
-        let is_reloaded = self.to_reload.contains(&dataset);
+    /// The position, also if the export must be loaded.
+    fn stored(&mut self, dataset: Dataset) -> Result<Option<Position>> {
         let server = Cell::from(self.server.as_str());
         let database = self.connected()?;
         let verified_at = D::read("verified_at", Type::Time);
@@ -88,8 +85,8 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         );
         let row = database
             .query(&query, &[dataset.as_str().into(), server])?
-            .pop()
-            .unwrap_or_default();
+            .pop();
+        let row = row.unwrap_or_default();
         let [
             Cell::Text(token),
             Cell::Integer(records),
@@ -99,33 +96,27 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         else {
             return Ok(None);
         };
-        let verified_at = str::from_utf8(verified_at.bytes())
-            .ok()
-            .and_then(|text| parse_time(text).ok());
-        let verified_at = verified_at.map_or(0, |time| time.unix_s());
-        let position = Position {
+        Ok(Some(Position {
             token: token.clone(),
             records: records.unsigned_abs(),
-            verified_at,
-            other_server: if let Cell::Text(other) = other {
-                Some(other.clone())
-            } else {
-                None
-            },
-        };
+            verified_at: verified_s(verified_at.text()),
+            other_server: other.text().map(str::to_owned),
+        }))
+    }
+}
+
+impl<D: Database> PullTarget for SqlCopy<D> {
+    fn position(&mut self, dataset: Dataset) -> Result<Option<Position>> {
+        let is_reloaded = self.to_reload.contains(&dataset);
+        let stored = self.stored(dataset)?;
         // A repair empties the token.
-        Ok(Some(position).filter(|position| !is_reloaded && !position.token.is_empty()))
+        Ok(stored.filter(|position| !is_reloaded && !position.token.is_empty()))
     }
 
     fn records(&mut self, dataset: Dataset) -> Result<Option<u64>> {
-        let server = Cell::from(self.server.as_str());
-        let database = self.connected()?;
-        let query = "SELECT records FROM sync WHERE dataset = $1
-            AND EXISTS (SELECT 1 FROM copy WHERE name = 'server' AND value = $2)";
-        let row = database
-            .query(query, &[dataset.as_str().into(), server])?
-            .pop();
-        Ok(row.and_then(|row| row[0].integer()).map(i64::unsigned_abs))
+        let stored = self.stored(dataset)?;
+        let own = stored.filter(|position| position.other_server.is_none());
+        Ok(own.map(|position| position.records))
     }
 
     fn apply(&mut self, dataset: Dataset, page: &FeedPage, events: &dyn Events) -> Result<()> {
@@ -157,15 +148,20 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         let database = self.connected()?;
         database.in_transaction(|database| {
             remove_other_service(database, dataset, &server)?;
-            let records = Cell::Integer(load(database, DatasetTables::of(dataset), export, events)?);
+            load(database, DatasetTables::of(dataset), export, events)?;
             database.query(SET_SERVER, &[server])?;
             let save = "INSERT INTO sync (dataset, token, records, loaded_at, changed_at, checked_at, verified_at)
                 VALUES ($1, $2, $3, $4, $4, $4, $4) ON CONFLICT (dataset) DO UPDATE SET
                 token = excluded.token, records = excluded.records, loaded_at = excluded.loaded_at,
                 changed_at = excluded.changed_at, checked_at = excluded.checked_at, verified_at = excluded.verified_at";
-            let name = dataset.as_str().into();
-            let token = export.announced.token.as_str().into();
-            database.query(save, &[name, token, records, now().to_string().into()])
+            let Announced { token, records, .. } = &export.announced;
+            let saved = [
+                dataset.as_str().into(),
+                token.as_str().into(),
+                Cell::Integer(records.cast_signed()),
+                now().to_string().into(),
+            ];
+            database.query(save, &saved)
         })?;
         database.after_load(DatasetTables::of(dataset));
         self.to_reload.retain(|other| *other != dataset);
@@ -233,9 +229,11 @@ fn apply<D: Database>(
         "SELECT id FROM {dataset} WHERE id IN ({})",
         listed::<D>("$1", &[Type::Integer])
     );
-    let rows = database.query(&query, &[list(entries.iter().map(|entry| entry.id))])?;
+    let ids = list(entries.iter().map(|entry| entry.id));
+    let rows = database.query(&query, slice::from_ref(&ids))?;
     let mut held: BTreeSet<i64> = rows.iter().filter_map(|row| row[0].integer()).collect();
-    let mut writer = RecordWriter::new(tables, true);
+    database.unindex(dataset, &ids)?;
+    let mut writer = RecordWriter::new(tables);
     let mut change = 0;
     let mut entries: Vec<&Entry> = entries.iter().collect();
     // The later of two entries of a record counts.
@@ -258,20 +256,20 @@ fn apply<D: Database>(
         )?;
     }
     writer.finish(database)?;
+    database.index(dataset, &ids)?;
     Ok(change)
 }
 
-/// Writes the records of an export, with all that is derived from them. Removes all other records. Returns the number
-/// of records in the export.
+/// Writes the records of an export, with all that is derived from them. Removes all other records.
 fn load<D: Database>(
     database: &mut D,
     tables: &'static DatasetTables,
     export: &mut Export<'_>,
     events: &dyn Events,
-) -> Result<i64> {
+) -> Result<()> {
     let dataset = tables.dataset;
     clear_links(database, tables)?;
-    let mut writer = RecordWriter::new(tables, false);
+    let mut writer = RecordWriter::new(tables);
     // Another program may have written invalid ids, so reading begins with the smallest number.
     let mut held = Reader::new(
         &format!("id, {}", D::JSON_OR_DIGEST),
@@ -279,41 +277,27 @@ fn load<D: Database>(
         i64::MIN,
     );
     let mut changes = Changes::new(dataset, events);
-    let mut received = 0;
-    let remove_until = |database: &mut D,
-                        held: &mut Reader,
-                        changes: &mut Changes<'_>,
-                        writer: &mut RecordWriter,
-                        last| {
-        while let Some(id) = held
-            .next_until(database, last)?
-            .and_then(|row| row[0].integer())
-        {
-            changes.add(&tombstone(id))?;
-            writer.add(database, id, None)?;
+    loop {
+        let entry = export.next_record()?;
+        let last = entry.as_ref().map_or(i64::MAX, |entry| entry.id - 1);
+        while let Some(row) = held.next_until(database, last)? {
+            if let Some(id) = row[0].integer() {
+                changes.add(&tombstone(id))?;
+                writer.add(database, id, None)?;
+            }
         }
-        Ok::<_, PullError>(())
-    };
-    while let Some(entry) = export.next_record()? {
-        remove_until(database, &mut held, &mut changes, &mut writer, entry.id - 1)?;
+        let Some(entry) = entry else { break };
         let before = held.next_until(database, entry.id)?;
-        let is_same = before.is_some_and(|row| is_json(&row[1], &entry.json));
-        if !is_same {
+        if before.is_none_or(|row| !is_json(&row[1], &entry.json)) {
             changes.add(&entry.json)?;
         }
         writer.add(database, entry.id, Some(entry.json))?;
-        received += 1;
-        if received % PROGRESS_EVERY == 0 {
-            events.progress(dataset, received, export.announced.records);
-        }
+        report(dataset, export, events);
     }
-    remove_until(database, &mut held, &mut changes, &mut writer, i64::MAX)?;
     writer.finish(database)?;
-    events.progress(dataset, received, export.announced.records);
     sweep(database)?;
     database.rebuild_search(dataset)?;
-    changes.send()?;
-    Ok(i64::try_from(received).unwrap_or(i64::MAX))
+    changes.send()
 }
 
 /// Whether a cell holds a JSON text or its SHA-256.
@@ -331,10 +315,7 @@ fn clear_links<D: Database>(database: &mut D, tables: &DatasetTables) -> Result<
 /// Removes the other datasets if the copy is that of another service.
 fn remove_other_service<D: Database>(database: &mut D, kept: Dataset, server: &Cell) -> Result<()> {
     let foreign = "SELECT 1 FROM copy WHERE name = 'server' AND value <> $1";
-    if database
-        .query(foreign, std::slice::from_ref(server))?
-        .is_empty()
-    {
+    if database.query(foreign, slice::from_ref(server))?.is_empty() {
         return Ok(());
     }
     Dataset::ALL

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::database::{Database, Reader};
-use super::tables::{DatasetTables, LinkTable, LinkedKind, Records, Row, Type, linked};
+use super::tables::{DatasetTables, LinkTable, LinkedKind, Row, Type, linked};
 use crate::model::Joined;
 use crate::pull::columns::{Cell, cell_of};
 use crate::pull::error::{PullError, Result};
@@ -109,26 +109,20 @@ pub fn list<T: Serialize>(items: impl IntoIterator<Item = T>) -> Cell {
 /// Writes and removes records within one transaction.
 pub struct RecordWriter {
     tables: &'static DatasetTables,
-    updates_search: bool,
     /// The JSON of records to write; `None` for records to remove.
     waiting: BTreeMap<i64, Option<Box<str>>>,
     waiting_bytes: usize,
-    /// The linked rows already written, for each link table.
-    written: Vec<BTreeMap<String, Row>>,
     /// Whether links were removed, so that linked rows may have none.
     has_unlinked: bool,
 }
 
 impl RecordWriter {
-    /// Writes to a dataset's tables, and to the full-text index if `updates_search`.
-    pub fn new(tables: &'static DatasetTables, updates_search: bool) -> RecordWriter {
-        let links = tables.links.len();
+    /// Writes to a dataset's tables, but not to its full-text index.
+    pub fn new(tables: &'static DatasetTables) -> RecordWriter {
         RecordWriter {
             tables,
-            updates_search,
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
-            written: vec![BTreeMap::new(); links],
             has_unlinked: false,
         }
     }
@@ -161,11 +155,24 @@ impl RecordWriter {
     }
 
     fn write<D: Database>(&mut self, database: &mut D) -> Result<()> {
-        if self.waiting.is_empty() {
+        let waiting = std::mem::take(&mut self.waiting);
+        self.waiting_bytes = 0;
+        if waiting.is_empty() {
             return Ok(());
         }
-        let touched = list(self.waiting.keys());
-        let (records, mut found) = self.take_waiting::<D>()?;
+        let touched = list(waiting.keys());
+        let mut rows = Vec::with_capacity(waiting.len());
+        let mut removed = Vec::new();
+        let mut found = vec![FoundLinks::default(); self.tables.links.len()];
+        for (id, json) in waiting {
+            let Some(json) = json else {
+                removed.push(id);
+                continue;
+            };
+            let record = parse(&json)?;
+            add_links::<D>(self.tables, id, &record, &mut found);
+            rows.push(row_of::<D>(self.tables, id, &record, &json));
+        }
         for (links, found) in self.tables.links.iter().zip(&mut found) {
             let held = pairs_of(database, links, &touched)?;
             let gone: Vec<&(i64, String)> = held.difference(&found.pairs).collect();
@@ -175,41 +182,21 @@ impl RecordWriter {
             }
             found.pairs.retain(|pair| !held.contains(pair));
         }
-        database.write_records(self.tables, records, self.updates_search)?;
-        for ((links, found), written) in self.tables.links.iter().zip(found).zip(&mut self.written)
-        {
-            let pairs = found
-                .pairs
+        database.write_rows(&self.tables.records, rows)?;
+        if !removed.is_empty() {
+            let ids = listed::<D>("$1", &[Type::Integer]);
+            let delete = format!("DELETE FROM {} WHERE id IN ({ids})", self.tables.dataset);
+            database.query(&delete, &[list(removed)])?;
+        }
+        for (links, FoundLinks { pairs, rows }) in self.tables.links.iter().zip(found) {
+            let pairs = pairs
                 .iter()
-                .map(|(id, key)| vec![Cell::Integer(*id), found.rows[key][0].clone()])
+                .map(|(id, key)| vec![Cell::Integer(*id), rows[key][0].clone()])
                 .collect();
-            let rows: BTreeMap<String, Row> = found
-                .rows
-                .into_iter()
-                .filter(|(key, row)| written.get(key) != Some(row))
-                .collect();
-            database.write_rows(&links.kind.rows, rows.values().cloned().collect())?;
+            database.write_rows(&links.kind.rows, rows.into_values().collect())?;
             database.write_rows(&links.pairs, pairs)?;
-            written.extend(rows);
         }
         Ok(())
-    }
-
-    /// Empties the batch. Returns its rows by id, and their links for each link table.
-    fn take_waiting<D: Database>(&mut self) -> Result<(Records, Vec<FoundLinks>)> {
-        let mut records = Records::new();
-        let mut found = vec![FoundLinks::default(); self.tables.links.len()];
-        for (id, json) in std::mem::take(&mut self.waiting) {
-            let Some(json) = json else {
-                records.insert(id, None);
-                continue;
-            };
-            let record = parse(&json)?;
-            add_links::<D>(self.tables, id, &record, &mut found);
-            records.insert(id, Some(row_of::<D>(self.tables, id, &record, &json)));
-        }
-        self.waiting_bytes = 0;
-        Ok((records, found))
     }
 }
 

@@ -100,15 +100,8 @@ pub fn repair<D: Database>(database: &mut D) -> Result<()> {
 pub fn saved_value<D: Database>(database: &mut D, name: &str) -> Result<Option<String>> {
     // The table may belong to another program, with other types.
     let query = "SELECT CAST(value AS text) FROM copy WHERE CAST(name AS text) = $1";
-    let row = database
-        .query(query, &[name.into()])?
-        .pop()
-        .unwrap_or_default();
-    Ok(if let [Cell::Text(value)] = &row[..] {
-        Some(value.clone())
-    } else {
-        None
-    })
+    let row = database.query(query, &[name.into()])?.pop();
+    Ok(row.and_then(|row| row[0].text().map(str::to_owned)))
 }
 
 /// Creates the derived tables again if their layout is that of another version.
@@ -136,7 +129,7 @@ pub fn renew<D: Database>(database: &mut D) -> Result<()> {
 
 /// Writes the records of `old_DATASET` into the new tables.
 fn take_back<D: Database>(database: &mut D, dataset: Dataset) -> Result<()> {
-    let mut writer = RecordWriter::new(DatasetTables::of(dataset), false);
+    let mut writer = RecordWriter::new(DatasetTables::of(dataset));
     let old = format!("old_{dataset}");
     // Skips invalid ids and unreadable JSON, which other programs wrote. A comparison finds that records are missing.
     let mut reader = Reader::new("id, json", &old, 1);

@@ -2,7 +2,6 @@
 //!
 //! The column `json` holds a record as the service sent it. All other columns and tables are derived from it.
 
-use std::collections::BTreeMap;
 use std::iter::once;
 use std::sync::LazyLock;
 
@@ -17,9 +16,6 @@ use crate::pull::columns::{Cell, Column, columns, value_of};
 
 /// A row of a table or of a query's result.
 pub type Row = Vec<Cell>;
-
-/// The rows of records by id; `None` for records to remove.
-pub type Records = BTreeMap<i64, Option<Row>>;
 
 /// The type of a column.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,6 +63,30 @@ impl SqlTable {
     /// The columns besides the key.
     pub fn values(&self) -> &[(&'static str, Type)] {
         &self.columns[self.keys..]
+    }
+
+    /// A statement that writes the rows of `source`, a clause of SQL. It does not touch rows that are equal, of which
+    /// `compared` spells the columns. Unlike `INSERT OR REPLACE`, it deletes no row because of a unique index that
+    /// others added.
+    pub fn upsert(&self, source: &str, compared: impl Fn(&str, Type) -> String) -> String {
+        let table = &self.name;
+        let keys = self.columns[..self.keys].iter().map(|(name, _)| name);
+        let keys = keys.joined(", ");
+        let sets = self.values().iter();
+        let sets = sets
+            .map(|(name, _)| format!("{name} = excluded.{name}"))
+            .joined(", ");
+        let differs = self.values().iter().map(|(name, kind)| {
+            let [old, new] =
+                [table, "excluded"].map(|row| compared(&format!("{row}.{name}"), *kind));
+            format!("{old} IS DISTINCT FROM {new}")
+        });
+        let action = match differs.joined(" OR ") {
+            differs if differs.is_empty() => "NOTHING".to_owned(),
+            differs => format!("UPDATE SET {sets} WHERE {differs}"),
+        };
+        let names = self.names();
+        format!("INSERT INTO {table} ({names}) {source} ON CONFLICT ({keys}) DO {action}")
     }
 }
 

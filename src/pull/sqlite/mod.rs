@@ -1,9 +1,10 @@
-//! The copy as an SQLite file: SQLite's SQL. Opens the file, runs its statements, maps their errors, and writes records
-//! with their full-text index.
+//! The copy as an SQLite file: SQLite's SQL. Opens the file, runs its statements, maps their errors, and updates the
+//! full-text index.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::time::Duration;
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
@@ -14,8 +15,9 @@ use super::error::{PullError, Result};
 use super::files::{is_sqlite, lock, make_file, open_file};
 use super::sql::SqlCopy;
 use super::sql::database::Database;
+use super::sql::rows::listed;
 use super::sql::schema::{FORMAT, create};
-use super::sql::tables::{DatasetTables, Records, Row, SqlTable, Type, searched};
+use super::sql::tables::{Row, SqlTable, Type, searched};
 use crate::disk::{describe, describe_at};
 use crate::model::Dataset;
 
@@ -144,26 +146,21 @@ impl Database for SqliteFile {
     }
 
     fn write_rows(&mut self, table: &SqlTable, rows: Vec<Row>) -> Result<()> {
+        let marks = vec!["?"; table.columns.len()].join(", ");
+        let insert = table.upsert(&format!("VALUES ({marks})"), |column, _| column.to_owned());
         self.run(|connection| {
-            let mut insert = connection.prepare_cached(&insert(table))?;
+            let mut insert = connection.prepare_cached(&insert)?;
             rows.iter()
                 .try_for_each(|row| insert.execute(params_from_iter(row)).map(|_| ()))
         })
     }
 
-    fn write_records(
-        &mut self,
-        tables: &DatasetTables,
-        records: Records,
-        updates_search: bool,
-    ) -> Result<()> {
-        let statements = Statements::new(tables, updates_search);
-        // The full-text index buffers rising ids, and writes them to the disk together.
-        self.run(|connection| {
-            records
-                .into_iter()
-                .try_for_each(|(id, row)| statements.write(connection, id, row))
-        })
+    fn unindex(&mut self, dataset: Dataset, ids: &Cell) -> Result<()> {
+        self.update_search(dataset, "'delete'", ids)
+    }
+
+    fn index(&mut self, dataset: Dataset, ids: &Cell) -> Result<()> {
+        self.update_search(dataset, "NULL", ids)
     }
 
     fn rebuild_search(&mut self, dataset: Dataset) -> Result<()> {
@@ -225,6 +222,18 @@ impl SqliteFile {
     pub fn run<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         work(&self.connection).map_err(|error| failure(&self.path, &error))
     }
+
+    /// Runs a command of the full-text index for records with their present texts. `NULL` inserts. One statement for
+    /// all of them, because the index flushes to the disk before each statement with `SELECT`.
+    fn update_search(&mut self, dataset: Dataset, command: &str, ids: &Cell) -> Result<()> {
+        let texts = searched(dataset).join(", ");
+        let listed = listed::<SqliteFile>("$1", &[Type::Integer]);
+        let update = format!(
+            "INSERT INTO {dataset}_search ({dataset}_search, rowid, {texts}) SELECT {command}, id, {texts} FROM {dataset} \
+             WHERE id IN ({listed}) ORDER BY id"
+        );
+        self.query(&update, slice::from_ref(ids)).map(|_| ())
+    }
 }
 
 impl ToSql for Cell {
@@ -262,109 +271,6 @@ pub fn query(connection: &Connection, sql: &str, params: &[Cell]) -> rusqlite::R
             .collect::<rusqlite::Result<Row>>()
     })?;
     rows.collect()
-}
-
-/// Runs a statement without a result.
-pub fn execute(connection: &Connection, sql: &str, params: Row) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(sql)?
-        .execute(params_from_iter(params))
-        .map(|_| ())
-}
-
-/// A statement that writes a row. A row that is nothing but a key is left as it is. Unlike `INSERT OR REPLACE`, it
-/// deletes no row because of a unique index that others added.
-pub fn insert(table: &SqlTable) -> String {
-    let keys: Vec<&str> = table.columns[..table.keys]
-        .iter()
-        .map(|(name, _)| *name)
-        .collect();
-    let sets: Vec<String> = table
-        .values()
-        .iter()
-        .map(|(name, _)| format!("{name} = excluded.{name}"))
-        .collect();
-    let action = if sets.is_empty() {
-        "NOTHING".to_owned()
-    } else {
-        format!("UPDATE SET {}", sets.join(", "))
-    };
-    let marks = vec!["?"; table.columns.len()].join(", ");
-    let name = &table.name;
-    let names = table.names();
-    let keys = keys.join(", ");
-    format!("INSERT INTO {name} ({names}) VALUES ({marks}) ON CONFLICT ({keys}) DO {action}")
-}
-
-/// The statements that write a record and its full-text index.
-pub struct Statements {
-    updates_search: bool,
-    /// The positions of the id and of the columns in the full-text index.
-    searched: Vec<usize>,
-    /// Selects the id of a record and its texts in the full-text index.
-    select: String,
-    insert: String,
-    delete: String,
-    /// Adds an id and its texts to the full-text index.
-    search: String,
-    /// Removes an id and its texts from the full-text index. It uses `VALUES`: with `SELECT`, the index flushes to the
-    /// disk before each statement, which takes five times as long.
-    unsearch: String,
-}
-
-impl Statements {
-    /// The statements of a dataset.
-    pub fn new(tables: &DatasetTables, updates_search: bool) -> Statements {
-        let dataset = tables.dataset;
-        let names = searched(dataset);
-        let is_searched = |name: &str| name == "id" || names.contains(&name);
-        let columns = tables.records.columns.iter().enumerate();
-        let texts = names.join(", ");
-        let marks = ", ?".repeat(names.len());
-        Statements {
-            updates_search,
-            searched: columns
-                .filter(|(_, (name, _))| is_searched(name))
-                .map(|(at, _)| at)
-                .collect(),
-            select: format!("SELECT id, {texts} FROM {dataset} WHERE id = ?"),
-            insert: insert(&tables.records),
-            delete: format!("DELETE FROM {dataset} WHERE id = ?"),
-            search: format!("INSERT INTO {dataset}_search (rowid, {texts}) VALUES (?{marks})"),
-            unsearch: format!(
-                "INSERT INTO {dataset}_search ({dataset}_search, rowid, {texts}) VALUES ('delete', ?{marks})"
-            ),
-        }
-    }
-
-    /// Writes a record, or removes it if `row` is `None`.
-    pub fn write(
-        &self,
-        connection: &Connection,
-        id: i64,
-        row: Option<Row>,
-    ) -> rusqlite::Result<()> {
-        let key = vec![Cell::Integer(id)];
-        let words =
-            |row: &Row| -> Row { self.searched.iter().map(|at| row[*at].clone()).collect() };
-        let mut before = None;
-        let mut after = None;
-        if self.updates_search {
-            before = query(connection, &self.select, &key)?.pop();
-            after = row.as_ref().map(words);
-        }
-        let is_new = before != after;
-        if let Some(before) = before.filter(|_| is_new) {
-            execute(connection, &self.unsearch, before)?;
-        }
-        match row {
-            Some(row) => execute(connection, &self.insert, row)?,
-            None => execute(connection, &self.delete, key)?,
-        }
-        after
-            .filter(|_| is_new)
-            .map_or(Ok(()), |after| execute(connection, &self.search, after))
-    }
 }
 
 /// The device and inode of a path.

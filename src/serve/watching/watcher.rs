@@ -3,7 +3,6 @@
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -52,10 +51,9 @@ pub struct Watcher {
     path: PathBuf,
     /// Locked during a poll, which may take long: lock it on blocking threads only.
     file: Mutex<WatchedFile>,
-    /// The start of the poll that runs now: of all its reads, also of the publisher's note.
-    polling_since: Mutex<Option<Instant>>,
-    /// The start of the last finished poll. The condition variable is notified when it changes.
-    last_poll: (Mutex<Option<Instant>>, Condvar),
+    polls: Mutex<FilePolls>,
+    /// Notified at the end of each poll.
+    polled: Condvar,
     shown: ArcSwap<Snapshot>,
     newest: ArcSwap<Snapshot>,
     change_delay: Duration,
@@ -63,11 +61,21 @@ pub struct Watcher {
     fence: Option<FenceWatch>,
     /// The thread that follows the origin; empty if the database is no replica.
     replica: OnceLock<Arc<ReplicaThread>>,
-    held_since: Mutex<Option<Instant>>,
-    polled: AtomicBool,
-    readable: AtomicBool,
     /// Receives a message after `newest` or `shown` has changed.
     changes: watch::Sender<()>,
+}
+
+/// The polls of the file, as requests see them. Locked only briefly.
+struct FilePolls {
+    /// The start of the poll that runs now: of all its reads, also of the publisher's note.
+    running_since: Option<Instant>,
+    /// The start of the last finished poll.
+    last_began: Option<Instant>,
+    /// The time since which commits are held back.
+    held_since: Option<Instant>,
+    /// Whether the last poll succeeded.
+    succeed: bool,
+    is_readable: bool,
 }
 
 /// The open file and the state of polling it.
@@ -108,16 +116,19 @@ impl Watcher {
                 reopen_at: None,
                 has_changed: false,
             }),
-            polling_since: Mutex::new(None),
-            last_poll: Default::default(),
+            polls: Mutex::new(FilePolls {
+                running_since: None,
+                last_began: None,
+                held_since: None,
+                succeed: true,
+                is_readable: true,
+            }),
+            polled: Condvar::new(),
             shown: ArcSwap::new(Arc::clone(&snapshot)),
             newest: ArcSwap::new(snapshot),
             change_delay,
             fence: None,
             replica: OnceLock::new(),
-            held_since: Mutex::default(),
-            polled: AtomicBool::new(true),
-            readable: AtomicBool::new(true),
             changes: watch::channel(()).0,
         })
     }
@@ -178,14 +189,14 @@ impl Watcher {
     /// Runs work on the file or the publisher's note, then tells the receivers if a snapshot has changed. A panic of
     /// redb, which a damaged file can cause, counts as a failed poll.
     fn guard(&self, file: &mut WatchedFile, work: impl FnOnce(&mut WatchedFile)) {
-        *self.polling_since.lock() = Some(Instant::now());
+        self.polls.lock().running_since = Some(Instant::now());
         let result = catch_unwind(AssertUnwindSafe(|| work(file)));
-        *self.polling_since.lock() = None;
+        self.polls.lock().running_since = None;
         if result.is_err() {
             file.reopen_at = Some(Instant::now() + FAILURE_PAUSE);
             self.note_failure(&"reading it panicked", false);
         }
-        *self.held_since.lock() = file.held_back.map(|held| held.first_at);
+        self.polls.lock().held_since = file.held_back.map(|held| held.first_at);
         if std::mem::take(&mut file.has_changed) {
             self.changes.send_replace(());
         }
@@ -209,8 +220,7 @@ impl Watcher {
                     self.newest.store(newest);
                     file.has_changed = true;
                 }
-                self.readable.store(true, Ordering::Relaxed);
-                if !self.polled.swap(true, Ordering::Relaxed) {
+                if !self.note_poll(true, true) {
                     tracing::info!("the database can be followed again");
                 }
             }
@@ -228,8 +238,8 @@ impl Watcher {
                 self.note_failure(&error, readable);
             }
         }
-        *self.last_poll.0.lock() = Some(begun);
-        self.last_poll.1.notify_all();
+        self.polls.lock().last_began = Some(begun);
+        self.polled.notify_all();
     }
 
     fn read_newest(&self, file: &mut WatchedFile) -> Result<Arc<Snapshot>, StoreError> {
@@ -243,10 +253,16 @@ impl Watcher {
 
     /// Notes a failed poll. Logs only the first of consecutive failures.
     fn note_failure(&self, error: &dyn Display, readable: bool) {
-        self.readable.store(readable, Ordering::Relaxed);
-        if self.polled.swap(false, Ordering::Relaxed) {
+        if self.note_poll(false, readable) {
             tracing::error!(%error, "the database cannot be followed; the last state is served");
         }
+    }
+
+    /// Notes whether a poll succeeded. Returns whether the last one did.
+    fn note_poll(&self, succeeds: bool, is_readable: bool) -> bool {
+        let mut polls = self.polls.lock();
+        polls.is_readable = is_readable;
+        std::mem::replace(&mut polls.succeed, succeeds)
     }
 
     /// The path of the file, as passed to [`Watcher::open`].
@@ -256,16 +272,14 @@ impl Watcher {
 
     /// Whether the last poll succeeded and the current one is not overdue.
     pub fn is_polled(&self) -> bool {
-        let is_overdue = self
-            .polling_since
-            .lock()
-            .is_some_and(|since| since.elapsed() > POLL_TIMEOUT);
-        self.polled.load(Ordering::Relaxed) && !is_overdue
+        let polls = self.polls.lock();
+        let running_for = polls.running_since.map(|since| since.elapsed());
+        polls.succeed && running_for.is_none_or(|time| time <= POLL_TIMEOUT)
     }
 
     /// The time for which commits have been held back.
     pub fn held_back_for(&self) -> Option<Duration> {
-        self.held_since.lock().map(|since| since.elapsed())
+        self.polls.lock().held_since.map(|since| since.elapsed())
     }
 
     /// The reason why the server serves nothing: another publisher took over.
@@ -330,7 +344,7 @@ impl SnapshotSource for Watcher {
     }
 
     fn is_readable(&self) -> bool {
-        self.readable.load(Ordering::Relaxed)
+        self.polls.lock().is_readable
     }
 
     fn unservable(&self) -> Option<Unservable> {
@@ -348,20 +362,16 @@ impl SnapshotSource for Watcher {
             let has_polled = replica.wait_for_poll(since, since + REQUEST_TIMEOUT, KEY_PAUSE);
             // Loads keys even if commits are held back.
             self.catch_up(Instant::now(), &|_| false);
-            return has_polled && self.polled.load(Ordering::Relaxed);
+            return has_polled && self.polls.lock().succeed;
         }
-        let (last, changed) = &self.last_poll;
-        let mut last = last.lock();
+        let mut polls = self.polls.lock();
         let timeout = (since + REQUEST_TIMEOUT)
             .saturating_duration_since(Instant::now())
             .min(REQUEST_TIMEOUT);
         // The thread polls regularly, so invalid keys cause no additional polls.
-        let waited = changed.wait_while_for(
-            &mut last,
-            |last| last.is_none_or(|last| last < since),
-            timeout,
-        );
-        !waited.timed_out() && self.polled.load(Ordering::Relaxed)
+        let is_before = |polls: &mut FilePolls| polls.last_began.is_none_or(|last| last < since);
+        let waited = self.polled.wait_while_for(&mut polls, is_before, timeout);
+        !waited.timed_out() && polls.succeed
     }
 
     fn changes(&self) -> watch::Receiver<()> {
@@ -372,7 +382,8 @@ impl SnapshotSource for Watcher {
         let mut file = self.file.lock();
         self.guard(&mut file, |file| {
             // Concurrent callers share a poll.
-            if self.last_poll.0.lock().is_none_or(|last| last < since) {
+            let last_began = self.polls.lock().last_began;
+            if last_began.is_none_or(|last| last < since) {
                 self.refresh(file, Instant::now());
             }
             if file.held_back.is_some()
@@ -506,16 +517,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let watcher = Watcher::open(&database(&folder), Duration::ZERO).unwrap();
         assert!(watcher.is_polled());
-        *watcher.polling_since.lock() = Some(Instant::now());
+        watcher.polls.lock().running_since = Some(Instant::now());
         assert!(watcher.is_polled());
         if let Some(long_ago) = Instant::now().checked_sub(POLL_TIMEOUT + SECOND) {
-            *watcher.polling_since.lock() = Some(long_ago);
+            watcher.polls.lock().running_since = Some(long_ago);
             assert!(!watcher.is_polled());
         }
         watcher.poll(Instant::now());
         assert!(watcher.is_polled());
         // All that a poll reads counts, also the publisher's note.
-        let is_timed = |watcher: &Watcher| watcher.polling_since.lock().is_some();
+        let is_timed = |watcher: &Watcher| watcher.polls.lock().running_since.is_some();
         let mut during = false;
         watcher.guard(&mut watcher.file.lock(), |_| during = is_timed(&watcher));
         assert_eq!((during, is_timed(&watcher)), (true, false));

@@ -10,7 +10,7 @@
 //! | --- | --- | --- |
 //! | records | `store/read/records.rs` | all records of a dataset: their JSON, and the values that filters, `q` and reference lists read |
 //! | feeds | `store/read/feed_index.rs` | the entries of a feed in use by seq, and the records that it shows by id |
-//! | segments | `query/segments.rs` | compressed parts of exports and pages |
+//! | segments | `query/segments.rs` | compressed parts of exports |
 //!
 //! - **Records** are shared by all licenses. A server reads them before its first response, and compares each with its
 //!   hash. A record keeps its *slot* as long as it exists. A commit changes a copy: unchanged records are shared, and
@@ -23,8 +23,7 @@
 //! - **Filters** walk the list of a feed, and never all records. So their time does not depend on hidden records. A
 //!   name that only hidden records have takes as long as one that no record has.
 //! - **Segments.** An export is a gzip member made of segments that end with a full flush. The cuts depend on the
-//!   hashes of visible records. After a commit, only changed segments are compressed again. Overlapping pages share
-//!   segments.
+//!   hashes of visible records. After a commit, only changed segments are compressed again.
 //!
 //! If the history does not contain the commit of the data in memory, they are read anew.
 

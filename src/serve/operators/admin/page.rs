@@ -1,15 +1,16 @@
 //! The operators' page: data, licenses, keys and their lag, traffic. It works without its script, and shows no API
 //! keys.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use askama::Template;
 
 use super::monitored::{Monitored, MonitoredServer};
 use crate::api::SnapshotSource;
 use crate::model::{
-    Count, Dataset, KeyRecord, KeyStatus, License, PerDataset, Rule, Scope, Timestamp, first_of,
-    now,
+    Count, Dataset, KeyRecord, KeyStatus, License, Rule, Scope, Timestamp, first_of, now,
 };
 use crate::serve::operators::metrics::RouteTraffic;
 use crate::serve::operators::usage::{KeyUse, Uses};
@@ -58,94 +59,63 @@ impl Monitored for MonitoredServer {
     }
 }
 
-/// An instant, for people and for machines.
-struct When {
-    /// RFC 3339.
-    exact: String,
-    /// The time since then, in words.
-    ago: String,
+struct KeyRow<'a> {
+    key: &'a KeyRecord,
+    status: &'static str,
+    used: Option<Timestamp>,
+    /// The lag of each feed in seconds; `None` if it is unknown.
+    feeds: Vec<(Dataset, Option<u64>)>,
+    behind_s: u64,
 }
 
-impl When {
-    fn of(time: Timestamp, now: Timestamp) -> When {
-        let ago = match u64::try_from(now.unix_s() - time.unix_s()) {
-            Ok(0) | Err(_) => "just now".to_owned(),
-            Ok(seconds) => format!("{} ago", span(seconds)),
-        };
-        When {
-            exact: time.to_string(),
-            ago,
+impl<'a> KeyRow<'a> {
+    fn of(key: &'a KeyRecord, newest: &Snapshot, uses: &Uses, now: Timestamp) -> KeyRow<'a> {
+        let unused = KeyUse::default();
+        let used = uses.get(&key.id).unwrap_or(&unused);
+        let lags = used
+            .feeds
+            .iter()
+            .map(|(dataset, seen)| (*dataset, seen.lag_s(*dataset, key, newest, now)));
+        let feeds: Vec<(Dataset, Option<u64>)> = lags.collect();
+        KeyRow {
+            key,
+            status: match key.status_after(now, newest.commit().time) {
+                KeyStatus::Replaced => "replaced, still usable",
+                status => status.as_str(),
+            },
+            used: used.last_used_at,
+            behind_s: feeds.iter().filter_map(|(_, lag)| *lag).max().unwrap_or(0),
+            feeds,
         }
     }
 }
 
-struct DatasetRow {
-    name: &'static str,
-    records: Count,
-    changed: Option<When>,
-}
-
-struct RouteRow {
-    route: String,
-    requests: Count,
-    per_minute: String,
-    refused: String,
-    failed: String,
-    has_failed: bool,
-}
-
-struct LicenseRow {
-    name: String,
-    /// Records; a dash where the dataset is not licensed.
-    records: PerDataset<String>,
-    sets: Vec<(String, String)>,
-    rate_limit: Count,
-    keys: usize,
-}
-
-struct KeyRow {
-    id: String,
-    label: Option<String>,
-    license: String,
-    status: &'static str,
-    used: Option<When>,
-    feeds: Vec<FeedRow>,
-    behind_s: u64,
-}
-
-struct FeedRow {
-    dataset: &'static str,
-    filled: Option<u8>,
-    behind: String,
-}
-
 #[derive(Template)]
-#[template(path = "page.html", config = "src/serve/operators/admin/askama.toml")]
-struct Page {
+#[template(path = "page.html", config = "src/askama.toml")]
+struct Page<'a> {
     version: &'static str,
     file: String,
-    public_url: String,
+    public_url: &'a str,
     state: String,
     is_well: bool,
-    made: When,
-    started: When,
-    seq: Count,
-    committed: When,
-    datasets: Vec<DatasetRow>,
-    routes: Vec<RouteRow>,
-    licenses: Vec<LicenseRow>,
+    now: Timestamp,
+    started: Timestamp,
+    shown: &'a Snapshot,
+    routes: BTreeMap<&'static str, RouteTraffic>,
+    licenses: Vec<&'a Arc<License>>,
     more_licenses: usize,
-    keys: Vec<KeyRow>,
+    usable_keys: Vec<&'a Arc<KeyRecord>>,
+    keys: Vec<KeyRow<'a>>,
     more_keys: usize,
     unusable_keys: usize,
-    commits: Vec<(When, Count, StoredCommit)>,
+    commits: Vec<StoredCommit>,
     /// The thresholds of the bar for yellow and red, in percent.
     low: u8,
     high: u8,
 }
 
 /// Renders the page, or returns the error message.
-pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
+fn render(monitored: &MonitoredServer) -> Result<String, String> {
     let shown = monitored.watcher.shown();
     let newest = monitored.watcher.newest();
     let now = now();
@@ -155,57 +125,82 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
     let mut keys = newest.list_keys();
     let all_keys = keys.len();
     keys.retain(|key| key.status_after(now, committed).is_usable());
-    let unusable_keys = all_keys - keys.len();
-    let mut keys_of = BTreeMap::<&str, usize>::new();
-    for key in &keys {
-        *keys_of.entry(&key.license_name).or_default() += 1;
-    }
-    let rows = keys.iter().map(|key| key_row(key, &newest, &uses, now));
-    let mut keys: Vec<KeyRow> = rows.collect();
-    let more_keys = keep_latest(&mut keys);
-    let all_licenses = shown.list_licenses();
-    let licenses = all_licenses.iter().take(MAX_ROWS).map(|license| {
-        let keys = keys_of.get(license.name.as_str()).copied();
-        license_row(license, &shown, keys.unwrap_or_default())
-    });
-    let commits = newest
-        .list_commits(0, COMMITS)
-        .map_err(|error| error.to_string())?;
-    let commits = commits
-        .into_iter()
-        .map(|commit| (When::of(commit.time, now), Count(commit.last_seq), commit));
-    let up_s = u64::try_from(now.unix_s() - monitored.started_at.unix_s())
-        .unwrap_or(0)
-        .max(1);
+    let rows = keys.iter().map(|key| KeyRow::of(key, &newest, &uses, now));
+    let mut rows: Vec<KeyRow<'_>> = rows.collect();
+    let more_keys = keep_latest(&mut rows);
+    let mut licenses = shown.list_licenses();
+    let more_licenses = licenses.len().saturating_sub(MAX_ROWS);
+    licenses.truncate(MAX_ROWS);
     let page = Page {
         version: env!("CARGO_PKG_VERSION"),
         file: monitored.watcher.path().display().to_string(),
-        public_url: monitored.service.settings().public_url.clone(),
+        public_url: &monitored.service.settings().public_url,
         state: describe_state(monitored, newest.commit() != shown.commit()),
         is_well: monitored.unready().is_none(),
-        made: When::of(now, now),
-        started: When::of(monitored.started_at, now),
-        seq: Count(shown.commit().seq),
-        committed: When::of(shown.commit().time, now),
-        datasets: Dataset::ALL
-            .map(|dataset| dataset_row(&shown, dataset, now))
-            .into(),
-        routes: monitored
-            .metrics
-            .routes()
-            .iter()
-            .map(|(route, traffic)| route_row(route, traffic, up_s))
-            .collect(),
-        more_licenses: all_licenses.len().saturating_sub(MAX_ROWS),
-        licenses: licenses.collect(),
-        keys,
+        now,
+        started: monitored.started_at,
+        routes: monitored.metrics.routes(),
+        licenses,
+        more_licenses,
+        unusable_keys: all_keys - keys.len(),
+        usable_keys: keys,
+        keys: rows,
         more_keys,
-        unusable_keys,
-        commits: commits.collect(),
+        commits: newest
+            .list_commits(0, COMMITS)
+            .map_err(|error| error.to_string())?,
+        shown: &shown,
         low: filled_bar(3600),
         high: filled_bar(86_400),
     };
     page.render().map_err(|error| error.to_string())
+}
+
+/// Values as the template shows them.
+impl Page<'_> {
+    fn ago(&self, time: &Timestamp) -> String {
+        ago(*time, self.now)
+    }
+
+    fn count(number: &(impl Copy + Into<u64>)) -> Count {
+        Count((*number).into())
+    }
+
+    fn records(&self, dataset: &Dataset) -> Count {
+        Count(self.shown.totals().records[*dataset])
+    }
+
+    fn changed_at(&self, dataset: &Dataset) -> Option<Timestamp> {
+        self.shown.totals().changed_at[*dataset]
+    }
+
+    /// The records that a license shows; a dash where the dataset is not licensed.
+    fn visible(&self, license: &License, dataset: &Dataset) -> String {
+        let records = self.shown.visible_records(license, *dataset);
+        records.map_or_else(|| "–".to_owned(), |records| Count(records).to_string())
+    }
+
+    fn keys_of(&self, license: &License) -> usize {
+        let keys = self.usable_keys.iter();
+        keys.filter(|key| key.license_name == license.name).count()
+    }
+
+    fn per_minute(&self, requests: &u64) -> String {
+        let up_s = u64::try_from(self.now.unix_s() - self.started.unix_s());
+        per_minute(*requests, up_s.unwrap_or(0).max(1))
+    }
+
+    fn share(part: &u64, whole: &u64) -> String {
+        share(*part, *whole)
+    }
+
+    fn filled(behind_s: &u64) -> u8 {
+        filled_bar(*behind_s)
+    }
+
+    fn behind(behind_s: &Option<u64>) -> String {
+        behind(*behind_s)
+    }
 }
 
 /// Describes whether the server is ready. `is_held_back`: whether the newest commit is not shown yet.
@@ -220,87 +215,28 @@ fn describe_state(monitored: &MonitoredServer, is_held_back: bool) -> String {
     }
 }
 
-fn license_row(license: &License, shown: &Snapshot, keys: usize) -> LicenseRow {
-    LicenseRow {
-        name: license.name.clone(),
-        records: PerDataset::of(|dataset| match shown.visible_records(license, dataset) {
-            Some(records) => Count(records).to_string(),
-            None => "–".to_owned(),
-        }),
-        sets: sets(&license.scope),
-        rate_limit: Count(license.rate_limit.into()),
-        keys,
-    }
-}
-
 /// Sorts keys by their lag, the largest first, and keeps those that the page shows. Returns the number of the others.
-fn keep_latest(keys: &mut Vec<KeyRow>) -> usize {
-    keys.sort_by_key(|key| std::cmp::Reverse(key.behind_s));
+fn keep_latest(keys: &mut Vec<KeyRow<'_>>) -> usize {
+    keys.sort_by_key(|key| Reverse(key.behind_s));
     let more_keys = keys.len().saturating_sub(MAX_ROWS);
     keys.truncate(MAX_ROWS);
     more_keys
 }
 
-fn dataset_row(shown: &Snapshot, dataset: Dataset, now: Timestamp) -> DatasetRow {
-    let totals = shown.totals();
-    let changed = totals.changed_at[dataset].map(|time| When::of(time, now));
-    DatasetRow {
-        name: dataset.as_str(),
-        records: Count(totals.records[dataset]),
-        changed,
+/// The time since an instant, in words.
+fn ago(time: Timestamp, now: Timestamp) -> String {
+    match u64::try_from(now.unix_s() - time.unix_s()) {
+        Ok(0) | Err(_) => "just now".to_owned(),
+        Ok(seconds) => format!("{} ago", span(seconds)),
     }
 }
 
-fn route_row(route: &str, traffic: &RouteTraffic, up_s: u64) -> RouteRow {
-    RouteRow {
-        route: route.to_owned(),
-        requests: Count(traffic.requests),
-        per_minute: per_minute(traffic.requests, up_s),
-        refused: share(traffic.refused, traffic.requests),
-        failed: share(traffic.failed, traffic.requests),
-        has_failed: traffic.failed > 0,
-    }
-}
-
-fn key_row(key: &KeyRecord, newest: &Snapshot, uses: &Uses, now: Timestamp) -> KeyRow {
-    let unused = KeyUse::default();
-    let used = uses.get(&key.id).unwrap_or(&unused);
-    let lags = used
-        .feeds
-        .iter()
-        .map(|(dataset, seen)| (*dataset, seen.lag_s(*dataset, key, newest, now)));
-    let feeds: Vec<(Dataset, Option<u64>)> = lags.collect();
-    KeyRow {
-        id: key.id.clone(),
-        label: key.label.clone(),
-        license: key.license_name.clone(),
-        status: match key.status_after(now, newest.commit().time) {
-            KeyStatus::Replaced => "replaced, still usable",
-            status => status.as_str(),
-        },
-        used: used.last_used_at.map(|time| When::of(time, now)),
-        behind_s: feeds
-            .iter()
-            .filter_map(|(_, behind_s)| *behind_s)
-            .max()
-            .unwrap_or_default(),
-        feeds: feeds
-            .into_iter()
-            .map(|(dataset, behind_s)| feed_row(dataset, behind_s))
-            .collect(),
-    }
-}
-
-fn feed_row(dataset: Dataset, behind_s: Option<u64>) -> FeedRow {
-    let behind = match behind_s {
+/// The lag of a feed, in words.
+fn behind(behind_s: Option<u64>) -> String {
+    match behind_s {
         Some(0) => "up to date".to_owned(),
         Some(behind_s) => format!("{} behind", span(behind_s)),
         None => "unknown".to_owned(),
-    };
-    FeedRow {
-        dataset: dataset.as_str(),
-        filled: behind_s.map(filled_bar),
-        behind,
     }
 }
 
@@ -374,6 +310,7 @@ fn filled_bar(behind_s: u64) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::LicenseId;
 
     #[test]
     fn figures_are_shown_in_words() {
@@ -426,11 +363,7 @@ mod tests {
             (60, "1 min ago"),
             (-90_000, "just now"),
         ] {
-            let when = When::of(now.plus_s(-ago_s), now);
-            assert_eq!(
-                (when.ago.as_str(), when.exact),
-                (expected, now.plus_s(-ago_s).to_string())
-            );
+            assert_eq!(ago(now.plus_s(-ago_s), now), expected);
         }
     }
 
@@ -462,10 +395,19 @@ mod tests {
 
     #[test]
     fn the_keys_that_are_most_behind_are_shown() {
-        let key = |behind_s| KeyRow {
+        let record = KeyRecord {
             id: String::new(),
             label: None,
-            license: String::new(),
+            license: LicenseId(1),
+            license_name: String::new(),
+            created_at: now(),
+            expires_at: None,
+            allowed_ips: Vec::new(),
+            revoked_at: None,
+            replaced_by: None,
+        };
+        let key = |behind_s| KeyRow {
+            key: &record,
             status: "active",
             used: None,
             feeds: Vec::new(),
@@ -478,7 +420,7 @@ mod tests {
             (501, 500, 1),
             (700, 500, 200),
         ] {
-            let mut keys: Vec<KeyRow> = (1..=count).map(key).collect();
+            let mut keys: Vec<KeyRow<'_>> = (1..=count).map(key).collect();
             assert_eq!(keep_latest(&mut keys), more);
             let lags: Vec<u64> = keys.iter().map(|key| key.behind_s).collect();
             assert_eq!(lags, (1..=count).rev().take(shown).collect::<Vec<_>>());
@@ -487,14 +429,13 @@ mod tests {
 
     #[test]
     fn a_feed_shows_the_lag_of_a_key_or_that_it_is_unknown() {
-        for (behind_s, expected, filled) in [
-            (Some(0), "up to date", Some(0)),
-            (Some(1), "1 s behind", Some(5)),
-            (Some(90_000), "25 h behind", Some(86)),
-            (None, "unknown", None),
+        for (behind_s, expected) in [
+            (Some(0), "up to date"),
+            (Some(1), "1 s behind"),
+            (Some(90_000), "25 h behind"),
+            (None, "unknown"),
         ] {
-            let row = feed_row(Dataset::Journals, behind_s);
-            assert_eq!((row.behind.as_str(), row.filled), (expected, filled));
+            assert_eq!(behind(behind_s), expected);
         }
     }
 }
