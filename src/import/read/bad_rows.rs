@@ -15,25 +15,16 @@ use super::source::Source;
 use super::table_cell::Container;
 use crate::import::findings::{Finding, Findings};
 use crate::import::rows::{FAULT_COLUMN, ImportRows};
-use crate::model::field::FieldTable;
 
 /// The bad rows of a run.
 #[derive(Default)]
 pub struct SourceRows {
     /// The first table with bad rows.
-    table: Option<BadTable>,
+    table: Option<BadPart>,
     /// The bad objects.
     lines: Vec<String>,
     /// The number of bad rows that do not fit under the header.
     pub left_out: usize,
-}
-
-/// A table of bad rows.
-struct BadTable {
-    separator: u8,
-    header: Vec<Vec<String>>,
-    /// The cells of each row, and its faults.
-    rows: Vec<(Vec<String>, String)>,
 }
 
 impl SourceRows {
@@ -48,24 +39,20 @@ impl SourceRows {
         let header_rows = options.header_rows.unwrap_or(1);
         for source in sources.iter().filter(|source| !source.is_skipped) {
             let read = each_part(source, options, |part| {
-                let is_list = part.notation(options).container == Container::Json;
-                let header_line = rows.header_line(&part.name).filter(|_| header_rows > 0);
-                let mut sink = BadRowSink {
-                    fields: part.kind.table(),
-                    header_line,
+                let is_list = part.container == Container::Json;
+                let mut sink = BadPart {
+                    faults: faults_of(&part.name, bad, is_list),
+                    separator: part.separator,
+                    header_line: rows.header_line(&part.name).filter(|_| header_rows > 0),
                     header_rows,
-                    table: BadTable {
-                        separator: part.separator(),
-                        header: Vec::new(),
-                        rows: Vec::new(),
-                    },
+                    header: Vec::new(),
+                    rows: Vec::new(),
                     lines: Vec::new(),
                     objects: 0,
-                    faults: faults_of(&part.name, bad, is_list),
                 };
-                part.read(&options.bounds, &mut sink)?;
+                (part.read)(&mut sink)?;
                 found.lines.append(&mut sink.lines);
-                found.add_table(sink.table);
+                found.add_table(sink);
                 Ok(())
             });
             read.map_err(|error| InputError::unreadable(Path::new(&*source.name), &error))?;
@@ -77,7 +64,7 @@ impl SourceRows {
         Ok(found)
     }
 
-    fn add_table(&mut self, table: BadTable) {
+    fn add_table(&mut self, table: BadPart) {
         match &mut self.table {
             _ if table.rows.is_empty() => {}
             None => self.table = Some(table),
@@ -110,9 +97,7 @@ impl SourceRows {
             cells.push(fault);
             writer.write_record(&cells)?;
         }
-        writer
-            .into_inner()
-            .map_err(|error| io::Error::other(error.to_string()))
+        writer.into_inner().map_err(csv::IntoInnerError::into_error)
     }
 }
 
@@ -129,41 +114,41 @@ fn faults_of(file: &str, bad: &Findings, is_list: bool) -> HashMap<u64, String> 
             ..found.clone()
         };
         let key = if is_list { found.number } else { line };
-        let texts = faults.entry(key).or_default();
-        let joint = if texts.is_empty() { "" } else { "; " };
-        *texts += &format!("{joint}{text}");
+        faults
+            .entry(key)
+            .and_modify(|texts| *texts += &format!("; {text}"))
+            .or_insert_with(|| text.to_string());
     }
     faults
 }
 
-/// Takes the bad rows of one table or list of objects.
-struct BadRowSink {
-    fields: &'static FieldTable,
+/// The bad rows of one table or list of objects, so far.
+struct BadPart {
+    faults: HashMap<u64, String>,
+    separator: u8,
     header_line: Option<u64>,
     header_rows: usize,
-    table: BadTable,
+    header: Vec<Vec<String>>,
+    /// The cells of each row, and its faults.
+    rows: Vec<(Vec<String>, String)>,
+    /// The bad objects.
     lines: Vec<String>,
     /// The number of objects so far.
     objects: u64,
-    faults: HashMap<u64, String>,
 }
 
-impl RowSink for BadRowSink {
-    fn table(&self) -> &'static FieldTable {
-        self.fields
-    }
-
+impl RowSink for BadPart {
     fn add_row(&mut self, row: TableRow<'_>) -> ControlFlow<()> {
         let texts = || row.cells.iter().map(|cell| cell.text.to_string()).collect();
-        let header = &mut self.table.header;
         if self.header_line.is_some_and(|line| row.lines.start <= line) {
             if row.cells.iter().any(|cell| !cell.is_blank()) {
-                header.push(texts());
+                self.header.push(texts());
             }
             // The last rows are the header.
-            header.drain(..header.len().saturating_sub(self.header_rows));
+            let above = self.header.len().saturating_sub(self.header_rows);
+            self.header.drain(..above);
         } else if let Some(faults) = self.faults.get(&row.lines.start) {
-            self.table.rows.push((texts(), faults.clone()));
+            self.rows.push((texts(), faults.clone()));
         }
         ControlFlow::Continue(())
     }

@@ -30,17 +30,17 @@ pub(in crate::import) fn normalize<'c>(
         // Text stays unchanged, so that an export can be imported again.
         ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => Ok(Cow::Borrowed(cell)),
         ValueKind::Choice(words) | ValueKind::DateStatus(words) => {
-            Ok(word_meant(words, trimmed).map_or(Cow::Borrowed(trimmed), Cow::Borrowed))
+            Ok(Cow::Borrowed(word_meant(words, trimmed).unwrap_or(trimmed)))
         }
         ValueKind::Date => normalize_date(trimmed, notation.dates),
         ValueKind::Integer | ValueKind::Year => normalize_integer(trimmed, notation),
         ValueKind::Number if notation.is_number => Ok(Cow::Borrowed(trimmed)),
         ValueKind::Number => normalize_number(trimmed, notation),
-        ValueKind::Flag => Ok(match parse_flag(trimmed) {
-            Some(true) => Cow::Borrowed("TRUE"),
-            Some(false) => Cow::Borrowed("FALSE"),
-            None => Cow::Borrowed(trimmed),
-        }),
+        ValueKind::Flag => Ok(Cow::Borrowed(match parse_flag(trimmed) {
+            Some(true) => "TRUE",
+            Some(false) => "FALSE",
+            None => trimmed,
+        })),
     }
 }
 
@@ -112,16 +112,13 @@ pub(in crate::import) fn parse_flag(cell: &str) -> Option<bool> {
         (is_yes || has_word(NO, word)).then_some(is_yes)
     };
     let word = cell.trim_matches(is_blank);
-    // The usual words and no word, without a search.
-    if word.is_empty() {
-        return None;
+    match word {
+        // The usual words and no word, without a search.
+        "" => None,
+        "TRUE" | "true" => Some(true),
+        "FALSE" | "false" => Some(false),
+        _ => flag_of(word).or_else(|| flag_of(&fold(word).replace('ı', "i"))),
     }
-    for (usual, is_yes) in [("true", true), ("false", false)] {
-        if word.eq_ignore_ascii_case(usual) {
-            return Some(is_yes);
-        }
-    }
-    flag_of(word).or_else(|| flag_of(&fold(word).replace('ı', "i")))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::column_name::column_letters;
-use super::options::{Given, ReadOptions, columns_of, is_one_of};
+use super::options::{Given, ReadOptions, RowFilter, columns_of};
 use super::table_cell::{Container, TableCell};
 use crate::import::findings::shortened;
 use crate::import::row_faults::RowFaults;
@@ -28,12 +28,28 @@ pub(in crate::import) enum ColumnMeaning {
 }
 
 impl ColumnMeaning {
+    /// Returns the indexes of the fields that the column contains.
+    pub fn fields(&self) -> &[usize] {
+        match self {
+            ColumnMeaning::Fields(fields) => fields,
+            _ => &[],
+        }
+    }
+
     /// Whether several columns with this meaning are joined to a list.
     pub fn is_joined(&self, table: &FieldTable) -> bool {
-        let ColumnMeaning::Fields(fields) = self else {
-            return false;
-        };
-        fields.iter().all(|at| table.fields[*at].kind.is_list())
+        let mut fields = self.fields().iter();
+        fields.len() > 0 && fields.all(|at| table.fields[*at].kind.is_list())
+    }
+
+    /// Whether columns with these meanings cannot be read next to each other.
+    fn overlaps(&self, other: &ColumnMeaning) -> bool {
+        self == other || self.fields().iter().any(|at| other.fields().contains(at))
+    }
+
+    /// Whether the columns with this meaning have values.
+    fn is_read(&self) -> bool {
+        !matches!(self, ColumnMeaning::Ignored | ColumnMeaning::Unnamed)
     }
 
     /// Returns the meaning of a header; `None` for an unknown one. `number` counts the columns with this header so far,
@@ -96,20 +112,10 @@ pub(in crate::import) fn identify_rows<F: Fields>(
     let sets = options.match_sets(F::STEM);
     let names = sets.iter().flatten().flat_map(|name| columns_of(name));
     let identifying: Vec<usize> = names.filter_map(|name| F::table().index_of(name)).collect();
-    columns.iter().any(|column| match column {
-        ColumnMeaning::Id => true,
-        ColumnMeaning::Fields(fields) => fields.iter().any(|at| identifying.contains(at)),
-        _ => false,
+    columns.iter().any(|column| {
+        let mut fields = column.fields().iter();
+        *column == ColumnMeaning::Id || fields.any(|at| identifying.contains(at))
     })
-}
-
-/// The values that a row must have in a column to be read, or to have a field.
-struct ColumnFilter<'o> {
-    /// The index of the field.
-    field: Option<usize>,
-    /// The index of the column. In an object it may be absent.
-    column: Option<usize>,
-    values: &'o [String],
 }
 
 /// A constant for a field.
@@ -134,8 +140,8 @@ pub(in crate::import) struct Columns<'o> {
     numbered: Vec<(String, usize)>,
     /// The meanings with a value, and the indexes of the columns that have it.
     pub sources: Vec<(ColumnMeaning, Vec<usize>)>,
-    /// The values that a row must have.
-    filters: Vec<ColumnFilter<'o>>,
+    /// The filters of the options, each with the index of its column. In an object it may be absent.
+    filters: Vec<(Option<usize>, &'o RowFilter)>,
     /// The constants for fields without a value in a row.
     pub constants: Vec<ColumnConstant<'o>>,
 }
@@ -143,23 +149,19 @@ pub(in crate::import) struct Columns<'o> {
 impl<'o> Columns<'o> {
     /// Reads a header, and reports its faults. Returns `None` if it is unusable.
     pub fn read<F: Fields>(
-        header: &[TableCell<'_>],
+        names: Vec<String>,
         options: &'o ReadOptions,
         container: Container,
         faults: &mut RowFaults<'_>,
     ) -> Option<Columns<'o>> {
-        let mut columns = Columns::of_header(header, options);
+        let mut columns = Columns::with_names(names, options);
         if columns.names.len() > options.bounds.columns {
             faults.push_row(None, options.bounds.columns_fault());
             return None;
         }
-        if let Some(fault) = header.iter().find_map(|cell| cell.fault.as_ref()) {
-            faults.push_row(None, fault.clone());
-            return None;
-        }
         columns.find_meanings(F::table(), options, container, faults);
         columns.find_sources(F::table(), faults);
-        columns.find_filters(F::table(), options, container, faults);
+        columns.find_filters(options, container, faults);
         columns.find_constants(F::table(), options);
         if identify_rows::<F>(options, &columns.meanings) {
             return Some(columns);
@@ -169,22 +171,18 @@ impl<'o> Columns<'o> {
     }
 
     /// Returns columns with their names, up to the last one that the header or an option names.
-    fn of_header(header: &[TableCell<'_>], options: &ReadOptions) -> Columns<'o> {
-        let last_named = header.iter().rposition(|cell| !cell.is_blank());
+    fn with_names(mut names: Vec<String>, options: &ReadOptions) -> Columns<'o> {
+        let last_named = names.iter().rposition(|name| !name.is_empty());
         let named_width = last_named.map_or(0, |last| last + 1);
         let mapped = options.columns.iter().map(|given| &given.value.column);
         let filtered = options.filters.iter().map(|given| &given.value.column);
-        let by_letter = mapped
-            .chain(filtered)
-            .filter_map(|column| column.index)
-            .max();
-        let width = match options.ignore_unknown {
-            true => header.len(),
-            false => named_width,
+        let by_letter = mapped.chain(filtered).filter_map(|column| column.index);
+        let width = if options.ignore_unknown {
+            names.len()
+        } else {
+            named_width
         };
-        let width = width.max(by_letter.map_or(0, |index| index + 1));
-        let texts = header.iter().map(|cell| cell.text.trim_matches(is_blank));
-        let mut names: Vec<String> = texts.map(str::to_owned).collect();
+        let width = by_letter.map(|index| index + 1).fold(width, usize::max);
         names.resize(width, String::new());
         Columns {
             meanings: Vec::with_capacity(width),
@@ -232,7 +230,6 @@ impl<'o> Columns<'o> {
     /// Finds the columns whose values decide whether a row is read, or has a field. An object is left out before.
     fn find_filters(
         &mut self,
-        table: &FieldTable,
         options: &'o ReadOptions,
         container: Container,
         faults: &mut RowFaults<'_>,
@@ -247,15 +244,7 @@ impl<'o> Columns<'o> {
                     message!("{origin}: the file has no column `{wanted}`; write its header");
                 faults.push(wanted, message);
             }
-            let of_field = value.field.as_deref();
-            let field = of_field.and_then(|field| table.index_of(field));
-            if field.is_some() || of_field.is_none() && container != Container::Json {
-                self.filters.push(ColumnFilter {
-                    field,
-                    column,
-                    values: &value.values,
-                });
-            }
+            self.filters.push((column, value));
         }
     }
 
@@ -264,35 +253,27 @@ impl<'o> Columns<'o> {
         let factor = table.index_of("impact_factor").filter(|factor| {
             let mut sources = self.sources.iter();
             let mut mapped = options.columns.iter().flat_map(|given| &given.value.fields);
-            sources.any(|(meaning, _)| *meaning == ColumnMeaning::Fields(vec![*factor]))
+            sources.any(|(meaning, _)| meaning.fields() == [*factor])
                 || mapped.any(|name| name == "impact_factor")
         });
-        for given in &options.constants {
+        let constants = options.constants.iter().filter_map(|given| {
             let (name, text) = &given.value;
-            let constant = table.index_of(name).map(|index| ColumnConstant {
-                index,
+            Some(ColumnConstant {
+                index: table.index_of(name)?,
                 text,
                 metric: factor.filter(|_| name == "impact_factor_year"),
-            });
-            self.constants.extend(constant);
-        }
+            })
+        });
+        self.constants.extend(constants);
     }
 
     /// Collects the columns of each meaning. Several columns may have one only if they are joined to a list, or have
     /// equal headers.
     fn find_sources(&mut self, table: &FieldTable, faults: &mut RowFaults<'_>) {
-        for (at, meaning) in self.meanings.iter().enumerate() {
-            if matches!(meaning, ColumnMeaning::Ignored | ColumnMeaning::Unnamed) {
-                continue;
-            }
-            let overlaps = |other: &ColumnMeaning| match (meaning, other) {
-                (ColumnMeaning::Fields(these), ColumnMeaning::Fields(others)) => {
-                    these.iter().any(|at| others.contains(at))
-                }
-                _ => meaning == other,
-            };
-            let Some((other, columns)) = self.sources.iter_mut().find(|(other, _)| overlaps(other))
-            else {
+        let meanings = self.meanings.iter().enumerate();
+        for (at, meaning) in meanings.filter(|(_, meaning)| meaning.is_read()) {
+            let mut sources = self.sources.iter_mut();
+            let Some((other, columns)) = sources.find(|(other, _)| meaning.overlaps(other)) else {
                 self.sources.push((meaning.clone(), vec![at]));
                 continue;
             };
@@ -304,10 +285,8 @@ impl<'o> Columns<'o> {
                 columns.push(at);
                 continue;
             }
-            let field = match meaning {
-                ColumnMeaning::Fields(fields) => table.fields[fields[0]].column.as_str(),
-                _ => "id",
-            };
+            let field = meaning.fields().first();
+            let field = field.map_or("id", |field| &table.fields[*field].column);
             faults.push(
                 &shortened(name),
                 message!(
@@ -319,23 +298,18 @@ impl<'o> Columns<'o> {
         }
     }
 
-    /// Returns true if a row has the values that it needs to be read, or to have the field with this index.
-    pub fn pass_filters(&self, field: Option<usize>, cells: &[TableCell<'_>]) -> bool {
-        let mut filters = self.filters.iter().filter(|filter| filter.field == field);
-        filters.all(|filter| {
-            let cell = filter.column.and_then(|at| cells.get(at));
-            let text = cell.map_or("", |cell| cell.text.trim_matches(is_blank));
-            is_one_of(filter.values, text)
+    /// Returns true if a row has the values that it needs to be read, or to have this field.
+    pub fn pass_filters(&self, field: Option<&str>, cells: &[TableCell<'_>]) -> bool {
+        let mut filters = self.filters.iter();
+        filters.all(|(column, filter)| {
+            let cell = column.and_then(|at| cells.get(at));
+            filter.field.as_deref() != field || filter.accepts(cell.map_or("", |cell| &cell.text))
         })
     }
 
     /// Returns true if the column with this index is read.
     pub fn is_read(&self, at: usize) -> bool {
-        let meaning = self.meanings.get(at);
-        !matches!(
-            meaning,
-            None | Some(ColumnMeaning::Ignored | ColumnMeaning::Unnamed)
-        )
+        self.meanings.get(at).is_some_and(ColumnMeaning::is_read)
     }
 
     /// Returns true if a row repeats the header.
@@ -373,7 +347,7 @@ impl<'o> Columns<'o> {
 }
 
 /// Returns the message for a header whose columns identify no rows.
-fn missing_id(container: Container, sets: &[Vec<&str>]) -> Message {
+fn missing_id(container: Container, sets: &[Vec<String>]) -> Message {
     if container == Container::Json {
         return "is missing; give each row an id, or use --match to find records by other fields"
             .into();
@@ -383,10 +357,9 @@ fn missing_id(container: Container, sets: &[Vec<&str>]) -> Message {
                 --match, or a recipe, which `medfeed template --from` drafts"
             .into();
     }
-    let names: Vec<&str> = sets.iter().flatten().copied().collect();
     message!(
         "there is no column `id`, and none of the columns that identify rows without ids (`{}`)",
-        names.join("`, `")
+        sets.concat().join("`, `")
     )
 }
 

@@ -29,22 +29,62 @@ const REMEDY: &str = "save the file again: in Excel as `CSV UTF-8`, in LibreOffi
 const STRAY_QUOTES: &str = "a quoted cell contains quotes that are not doubled, or has text after its quotes; this is \
                             read as its text";
 
-/// A table in a text.
+/// A table in a text. A quote closes a cell only before a separator or a line end; other quotes are text. Unlike the
+/// reader of the csv crate, it reports an unclosed quote: the crate reads the rest of the file as one cell.
 pub(in crate::import) struct CsvTable<R> {
-    reader: CsvReader<io::Chain<Cursor<Vec<u8>>, R>>,
+    from: BufReader<R>,
+    /// The separator of cells.
+    pub separator: u8,
     /// The probable encoding of a text that is not UTF-8.
     encoding: Option<&'static str>,
-    /// Whether the text is UTF-16 without a byte-order mark. Column names never contain NUL.
-    has_nul: bool,
+    bounds: Bounds,
+    /// The line of the next byte, from 1.
+    line: u64,
+    /// Whether the last byte was a carriage return, which has ended the line.
+    follows_return: bool,
+    row: CsvRow,
+    /// Whether the rest of the table is not read.
+    is_over: bool,
 }
 
-impl<R: Read> CsvTable<R> {
+/// A row, so far.
+#[derive(Default)]
+struct CsvRow {
+    cells: ByteRecord,
+    /// Whether a quoted cell has a quote that neither closes it nor is doubled.
+    has_stray_quotes: bool,
+    /// The reason why the row is rejected.
+    fault: Option<Message>,
+    /// The lines of the row, from 1. They begin at 0 if there is no row.
+    lines: Range<u64>,
+    /// The length of the row so far.
+    bytes: usize,
+    /// The cell so far.
+    cell: Vec<u8>,
+    state: QuoteState,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum QuoteState {
+    #[default]
+    CellStart,
+    Plain,
+    Quoted,
+    QuoteInQuoted,
+    /// After text that follows a quote in a quoted cell. The first such quote is at this index of the cell.
+    AfterStray(usize),
+}
+
+/// A text whose beginning was read before.
+type Begun<R> = io::Chain<Cursor<Vec<u8>>, R>;
+
+impl<R: Read> CsvTable<Begun<R>> {
     /// Detects the separator. `table` has the fields of the rows.
     pub fn open(
         mut content: R,
         table: &FieldTable,
         options: &ReadOptions,
-    ) -> io::Result<CsvTable<R>> {
+    ) -> io::Result<CsvTable<Begun<R>>> {
         let mut beginning = Vec::new();
         content
             .by_ref()
@@ -52,41 +92,48 @@ impl<R: Read> CsvTable<R> {
             .read_to_end(&mut beginning)?;
         let separator = find_separator(&beginning, table, options);
         // The last character may be incomplete.
-        let is_utf8 = std::str::from_utf8(&beginning)
-            .map_or_else(|error| error.error_len().is_none(), |_| true);
+        let is_utf8 =
+            str::from_utf8(&beginning).map_or_else(|error| error.error_len().is_none(), |_| true);
         let encoding = (!is_utf8).then(|| guess_encoding(&beginning).name());
-        let has_nul = beginning.iter().take(2).any(|byte| *byte == 0);
         let text = Cursor::new(beginning).chain(content);
         Ok(CsvTable {
-            reader: CsvReader::new(text, options.bounds, separator),
             encoding,
-            has_nul,
+            ..CsvTable::new(text, options.bounds, separator)
         })
     }
+}
 
-    /// The separator of cells.
-    pub fn separator(&self) -> u8 {
-        self.reader.separator
+impl<R: Read> CsvTable<R> {
+    fn new(content: R, bounds: Bounds, separator: u8) -> CsvTable<R> {
+        CsvTable {
+            from: BufReader::with_capacity(1 << 16, content),
+            separator,
+            encoding: None,
+            bounds,
+            line: 1,
+            follows_return: false,
+            row: CsvRow::default(),
+            is_over: false,
+        }
     }
 
     /// Reads all rows.
-    pub fn read(mut self, table: &mut impl RowSink) -> io::Result<()> {
-        if self.has_nul {
+    pub fn read(mut self, table: &mut dyn RowSink) -> io::Result<()> {
+        // It is UTF-16 without a byte-order mark. Column names never contain NUL.
+        if self.from.fill_buf()?.iter().take(2).any(|byte| *byte == 0) {
             let message = "begins with NUL bytes, so it is not CSV in UTF-8; save the file as `CSV UTF-8` or .xlsx";
             table.add_fault(1, message.into());
             return Ok(());
         }
-        let has_bars = self.separator() == b'|';
-        while let Some((lines, record)) = self.reader.next()? {
-            let record = match record {
-                Ok(record) => record,
-                Err(fault) => {
-                    table.add_fault(lines.start, fault);
-                    continue;
-                }
-            };
-            let encoding = self.encoding;
-            let cells = record.cells.iter().map(|bytes| cell(bytes, encoding));
+        let has_bars = self.separator == b'|';
+        let encoding = self.encoding;
+        while let Some(row) = self.next()? {
+            let lines = row.lines.clone();
+            if let Some(fault) = row.fault.take() {
+                table.add_fault(lines.start, fault);
+                continue;
+            }
+            let cells = row.cells.iter().map(|bytes| cell(bytes, encoding));
             let mut cells: Vec<TableCell<'_>> = cells.collect();
             cells.iter_mut().for_each(show_formula);
             if has_bars {
@@ -99,13 +146,62 @@ impl<R: Read> CsvTable<R> {
                 lines,
                 cells: &cells,
                 merged: Vec::new(),
-                warning: record.has_stray_quotes.then_some(STRAY_QUOTES),
+                warning: row.has_stray_quotes.then_some(STRAY_QUOTES),
             };
             if table.add_row(row).is_break() {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Reads the next row, including the header. Blank lines are skipped. After a row that is too long, nothing is
+    /// read.
+    fn next(&mut self) -> io::Result<Option<&mut CsvRow>> {
+        let mut cells = std::mem::take(&mut self.row.cells);
+        cells.clear();
+        self.row = CsvRow {
+            cells,
+            ..CsvRow::default()
+        };
+        let row = &mut self.row;
+        let mut is_complete = self.is_over;
+        while !is_complete {
+            let buffer = self.from.fill_buf()?;
+            is_complete = buffer.is_empty();
+            let mut used = 0;
+            while used < buffer.len() && !is_complete {
+                // A sign with a meaning, or the bytes before it.
+                let rest = &buffer[used..];
+                let is_sign =
+                    |byte: &u8| matches!(byte, b'"' | b'\r' | b'\n') || *byte == self.separator;
+                let piece = &rest[..rest.iter().position(is_sign).unwrap_or(rest.len()).max(1)];
+                used += piece.len();
+                let line = self.line;
+                self.line +=
+                    u64::from(piece[0] == b'\r' || piece[0] == b'\n' && !self.follows_return);
+                self.follows_return = piece[0] == b'\r';
+                let is_quoted = row.state == QuoteState::Quoted;
+                if matches!(piece[0], b'\r' | b'\n') && !is_quoted {
+                    is_complete = row.lines.start > 0;
+                    continue;
+                }
+                if row.lines.start == 0 {
+                    row.lines.start = line;
+                }
+                row.bytes += piece.len();
+                if row.bytes > self.bounds.line_bytes {
+                    row.fault = Some(self.bounds.table_row_fault(is_quoted));
+                    self.is_over = true;
+                    is_complete = true;
+                } else {
+                    row.take(piece, self.separator);
+                }
+            }
+            self.from.consume(used);
+        }
+        row.finish(self.line);
+        Ok((row.lines.start > 0).then_some(row))
     }
 }
 
@@ -129,147 +225,31 @@ fn find_separator(beginning: &[u8], table: &FieldTable, options: &ReadOptions) -
         ColumnMeaning::find(table, options, name, 1, None).is_some() || is_known_name(table, name)
     };
     const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
-    let mut best = (0, b',');
-    for line in beginning
-        .split(|byte| matches!(byte, b'\n' | b'\r'))
-        .take(2 * BEGINNING_LINES)
-    {
+    let lines = beginning.split(|byte| matches!(byte, b'\n' | b'\r'));
+    // Perhaps no column is known, because the header is in another language.
+    let first = lines.clone().next().unwrap_or_default();
+    let separators = SEPARATORS.into_iter().rev();
+    let most_frequent = separators.max_by_key(|separator| {
+        let found = first.iter().filter(|byte| *byte == separator);
+        found.count()
+    });
+    let mut best = (0, most_frequent.unwrap_or(b','));
+    for line in lines.take(2 * BEGINNING_LINES) {
         let line = String::from_utf8_lossy(&line[..line.len().min(1 << 14)]);
         for separator in SEPARATORS {
             let cells = line.split(char::from(separator));
-            if cells.clone().count() <= best.0 {
-                continue;
-            }
-            let known = cells.filter(is_known).count();
-            if known > best.0 {
-                best = (known, separator);
+            if cells.clone().count() > best.0 {
+                let known = cells.filter(is_known).count();
+                if known > best.0 {
+                    best = (known, separator);
+                }
             }
         }
-    }
-    if best.0 == 0 {
-        // No column is known, perhaps because the header is in another language: use the most frequent separator of
-        // the first line.
-        let first = beginning
-            .split(|byte| *byte == b'\n')
-            .next()
-            .unwrap_or_default();
-        let count = |separator: u8| first.iter().filter(|byte| **byte == separator).count();
-        best.1 = SEPARATORS
-            .into_iter()
-            .rev()
-            .max_by_key(|separator| count(*separator))
-            .unwrap_or(b',');
     }
     best.1
 }
 
-/// Reads a table row by row. A quote closes a cell only before a separator or a line end; other quotes are text. Unlike
-/// the reader of the csv crate, it reports an unclosed quote: the crate reads the rest of the file as one cell.
-pub(in crate::import) struct CsvReader<R> {
-    from: BufReader<R>,
-    separator: u8,
-    bounds: Bounds,
-    /// The line of the next byte, from 1.
-    line: u64,
-    /// Whether the last byte was a carriage return, which has ended the line.
-    follows_return: bool,
-    record: Record,
-    /// Whether the rest of the table is not read.
-    is_over: bool,
-}
-
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum QuoteState {
-    #[default]
-    CellStart,
-    Plain,
-    Quoted,
-    QuoteInQuoted,
-    /// After text that follows a quote in a quoted cell. The first such quote is at this index of the cell.
-    AfterStray(usize),
-}
-
-/// A row that is read.
-#[derive(Default)]
-pub(in crate::import) struct Record {
-    pub cells: ByteRecord,
-    /// Whether a quoted cell has a quote that neither closes it nor is doubled.
-    pub has_stray_quotes: bool,
-    /// The first line of the row, from 1.
-    line: Option<u64>,
-    /// The length of the row so far.
-    bytes: usize,
-    /// The cell so far.
-    cell: Vec<u8>,
-    state: QuoteState,
-    fault: Option<Message>,
-}
-
-/// The lines of a row, from 1, and its cells, or the reason why it is rejected.
-pub(in crate::import) type NextRow<'a> = (Range<u64>, Result<&'a Record, Message>);
-
-impl<R: Read> CsvReader<R> {
-    /// Creates a reader.
-    pub fn new(content: R, bounds: Bounds, separator: u8) -> CsvReader<R> {
-        let from = BufReader::with_capacity(1 << 16, content);
-        CsvReader {
-            from,
-            separator,
-            bounds,
-            line: 1,
-            follows_return: false,
-            record: Record::default(),
-            is_over: false,
-        }
-    }
-
-    /// Reads the next row, including the header. Blank lines are skipped. After a row that is too long, nothing is
-    /// read.
-    pub fn next(&mut self) -> io::Result<Option<NextRow<'_>>> {
-        let mut cells = std::mem::take(&mut self.record.cells);
-        cells.clear();
-        self.record = Record {
-            cells,
-            ..Record::default()
-        };
-        let mut is_complete = self.is_over;
-        while !is_complete {
-            let buffer = self.from.fill_buf()?;
-            is_complete = buffer.is_empty();
-            let mut used = 0;
-            while used < buffer.len() && !is_complete {
-                // A sign with a meaning, or the bytes before it.
-                let rest = &buffer[used..];
-                let is_sign =
-                    |byte: &u8| matches!(byte, b'"' | b'\r' | b'\n') || *byte == self.separator;
-                let piece = &rest[..rest.iter().position(is_sign).unwrap_or(rest.len()).max(1)];
-                used += piece.len();
-                let line = self.line;
-                self.line +=
-                    u64::from(piece[0] == b'\r' || piece[0] == b'\n' && !self.follows_return);
-                self.follows_return = piece[0] == b'\r';
-                let is_quoted = self.record.state == QuoteState::Quoted;
-                if matches!(piece[0], b'\r' | b'\n') && !is_quoted {
-                    is_complete = self.record.line.is_some();
-                    continue;
-                }
-                self.record.line.get_or_insert(line);
-                self.record.bytes += piece.len();
-                if self.record.bytes > self.bounds.line_bytes {
-                    self.record.fault = Some(self.bounds.table_row_fault(is_quoted));
-                    self.is_over = true;
-                    is_complete = true;
-                } else {
-                    self.record.take(piece, self.separator);
-                }
-            }
-            self.from.consume(used);
-        }
-        Ok(self.record.finish(self.line))
-    }
-}
-
-impl Record {
+impl CsvRow {
     /// Adds a sign with a meaning, or a text.
     fn take(&mut self, piece: &[u8], separator: u8) {
         self.state = match (self.state, piece[0]) {
@@ -315,16 +295,15 @@ impl Record {
         self.cell.clear();
     }
 
-    /// Ends the row before the line `end`. Returns `None` if there is none.
-    fn finish(&mut self, end: u64) -> Option<NextRow<'_>> {
-        let line = self.line?;
+    /// Ends the row before the line `end`.
+    fn finish(&mut self, end: u64) {
+        self.lines.end = end;
         self.end_cell();
         if self.state == QuoteState::Quoted {
             let message =
                 "opens a quote that is never closed; close it, or double it within a quoted cell";
             self.fault.get_or_insert(message.into());
         }
-        Some((line..end, self.fault.take().map_or(Ok(&*self), Err)))
     }
 }
 
@@ -378,7 +357,7 @@ mod tests {
         let mut table = TableReader::new(
             &mut read,
             Notation {
-                has_semicolons: csv.separator() == b';',
+                has_semicolons: csv.separator == b';',
                 ..options.notation()
             },
         );
@@ -623,7 +602,7 @@ mod tests {
     type ReadRow = (u64, Result<(Vec<Vec<u8>>, bool), Message>);
 
     fn rows(content: &[u8], max_bytes: usize) -> Vec<ReadRow> {
-        let mut table = CsvReader::new(
+        let mut table = CsvTable::new(
             content,
             Bounds {
                 line_bytes: max_bytes,
@@ -632,12 +611,10 @@ mod tests {
             b',',
         );
         let mut rows = Vec::new();
-        while let Some((lines, row)) = table.next().unwrap() {
-            let cells = |row: &Record| row.cells.iter().map(<[u8]>::to_vec).collect();
-            rows.push((
-                lines.start,
-                row.map(|row| (cells(row), row.has_stray_quotes)),
-            ));
+        while let Some(row) = table.next().unwrap() {
+            let cells = row.cells.iter().map(<[u8]>::to_vec).collect();
+            let read = (cells, row.has_stray_quotes);
+            rows.push((row.lines.start, row.fault.take().map_or(Ok(read), Err)));
         }
         rows
     }

@@ -27,7 +27,7 @@ pub(super) fn strip_bars(cells: &mut [TableCell<'_>]) {
             .and_then(|text| text.strip_suffix(')'));
         let parts = link.and_then(|text| text.split_once("]("));
         let label = parts.map_or(text, |(label, _)| label).to_owned();
-        cell.link = parts.map(|(_, link)| link.to_owned().into());
+        cell.link = parts.map(|(_, link)| link.to_owned());
         cell.text = label.into();
     }
 }
@@ -45,9 +45,8 @@ pub(super) fn show_formula(cell: &mut TableCell<'_>) {
         [name, link, "," | ";" | ", " | "; ", text, ")"] if is_link(name) => (text, Some(link)),
         _ => return,
     };
-    let link = link.map(|link| link.to_owned().into());
+    cell.link = link.map(str::to_owned);
     cell.text = text.to_owned().into();
-    cell.link = link;
 }
 
 #[cfg(test)]

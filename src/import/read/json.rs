@@ -3,23 +3,19 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use indexmap::IndexMap;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::Value;
 use serde_json::error::Category;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
 use super::table_cell::TableCell;
 use crate::model::message::{Message, message};
 use crate::model::value::json::{as_text, is_empty};
 
-/// The values of an object that are no objects.
-#[derive(Default)]
-pub(super) struct Leaves<'t> {
-    /// The path of each: its keys, joined by dots.
-    pub paths: Vec<Cow<'t, str>>,
-    pub cells: Vec<TableCell<'t>>,
-}
+/// The values of an object that are no objects. Each has its path: its keys, joined by dots.
+pub(super) type Leaves<'t> = Vec<(Cow<'t, str>, TableCell<'t>)>;
 
 /// The path to a fault, and the fault with its remedy.
 pub(super) type PathAndFault = (String, Message);
@@ -48,19 +44,18 @@ impl LeafReader<'_> {
         leaves: &mut Leaves<'t>,
     ) -> Result<(), PathAndFault> {
         let members = checked_members(path, object)?;
-        leaves.paths.reserve(members.len());
-        leaves.cells.reserve(members.len());
+        leaves.reserve(members.len());
         for (key, value) in members {
             let path = joined(path, key);
             let value = value.get();
-            let objects = match objects_in(value) {
-                objects if !objects.is_empty() && (self.is_whole)(&path) => Vec::new(),
-                objects => objects,
-            };
+            let mut objects = objects_in(value);
+            if !objects.is_empty() && (self.is_whole)(&path) {
+                objects.clear();
+            }
             match &*objects {
                 [] => {
-                    leaves.cells.push(self.cell(&path, value)?);
-                    leaves.paths.push(path);
+                    let cell = self.cell(&path, value)?;
+                    leaves.push((path, cell));
                 }
                 // A list of one object is this object.
                 [object] => self.read(&path, object, leaves)?,
@@ -77,57 +72,43 @@ impl LeafReader<'_> {
         objects: &[&str],
         leaves: &mut Leaves<'_>,
     ) -> Result<(), PathAndFault> {
-        let mut lists: Map<String, Value> = Map::new();
+        let mut lists: IndexMap<String, Vec<Value>> = IndexMap::new();
         for object in objects {
-            let mut found = Leaves::default();
+            let mut found = Leaves::new();
             self.read(path, object, &mut found)?;
-            for (path, cell) in found.paths.into_iter().zip(found.cells) {
-                let value = cell.json.unwrap_or_else(|| Value::from(cell.text));
-                let items = match value {
-                    Value::Array(items) => items,
-                    value => vec![value],
-                };
-                let list = lists
-                    .entry(path)
-                    .or_insert_with(|| Value::Array(Vec::new()));
-                if let Some(list) = list.as_array_mut() {
-                    list.extend(items);
+            for (path, cell) in found {
+                let list = lists.entry(path.into()).or_default();
+                match cell.json {
+                    Some(Value::Array(items)) => list.extend(items),
+                    Some(value) => list.push(value),
+                    None => list.push(cell.text.into()),
                 }
             }
         }
-        for (path, list) in lists {
-            leaves.paths.push(path.into());
-            leaves.cells.push(self.cell_of(list));
-        }
+        let lists = lists.into_iter();
+        leaves.extend(lists.map(|(path, list)| (path.into(), self.cell_of(list.into()))));
         Ok(())
     }
 
     /// Returns a JSON value as a cell.
     fn cell<'t>(self, path: &str, text: &'t str) -> Result<TableCell<'t>, PathAndFault> {
-        if !text.starts_with(QUOTE) {
-            return Ok(self.cell_of(match text {
-                "null" => Value::Null,
-                "true" => Value::Bool(true),
-                text => parse(path, text, 0)?,
-            }));
+        if text.starts_with(QUOTE) {
+            let Text(text) = parse(path, text)?;
+            return Ok(TableCell::text(text));
         }
-        match serde_json::from_str(text) {
-            Ok(Text(text)) => Ok(TableCell::text(text)),
-            Err(error) => Err((path.to_owned(), explain(&error, text))),
-        }
+        Ok(self.cell_of(parse_unique(path, text, 0)?))
     }
 
     /// Returns a value that is no text as a cell. Its text for a list has the items, joined by their separator.
     fn cell_of<'t>(self, value: Value) -> TableCell<'t> {
-        let text: Cow<'_, str> = match &value {
+        let text = match &value {
             Value::Null => return TableCell::default(),
-            Value::Bool(true) => "true".into(),
             Value::Array(items) => {
                 let items = items.iter().filter(|item| !is_empty(item));
                 let texts: Vec<Cow<'_, str>> = items.map(as_text).collect();
-                texts.join(self.separator).into()
+                texts.join(self.separator)
             }
-            other => other.to_string().into(),
+            other => other.to_string(),
         };
         TableCell {
             is_number: value.is_number(),
@@ -146,16 +127,15 @@ fn joined<'t>(path: &str, key: Cow<'t, str>) -> Cow<'t, str> {
 
 /// Returns an object as a list, or the objects of a list of objects. Returns none for anything else.
 fn objects_in(value: &str) -> Vec<&str> {
-    let mut objects = Vec::new();
     if value.starts_with('{') {
-        objects.push(value);
-    } else if is_list_with(value, '{') {
-        objects.extend(items_of(value));
+        return vec![value];
     }
-    if !objects.iter().all(|item| item.starts_with('{')) {
-        objects.clear();
+    if !is_list_with(value, '{') {
+        return Vec::new();
     }
-    objects
+    let objects: Vec<&str> = items_of(value).collect();
+    let are_all = objects.iter().all(|item| item.starts_with('{'));
+    if are_all { objects } else { Vec::new() }
 }
 
 /// Returns true for a list whose first item begins with `first`.
@@ -170,21 +150,27 @@ pub(super) fn items_of(list: &str) -> impl Iterator<Item = &str> {
     items.into_iter().map(RawValue::get)
 }
 
-/// Parses a valid JSON value, and rejects duplicate keys in it.
-fn parse(path: &str, text: &str, depth: usize) -> Result<Value, PathAndFault> {
+/// Parses the value at `path`.
+fn parse<'t, T: Deserialize<'t>>(path: &str, text: &'t str) -> Result<T, PathAndFault> {
+    serde_json::from_str(text).map_err(|error| (path.to_owned(), explain(&error, text)))
+}
+
+/// Parses the value at `path`, and rejects duplicate keys in it.
+fn parse_unique(path: &str, text: &str, depth: usize) -> Result<Value, PathAndFault> {
     let has_objects = text.contains('{') && depth < MAX_DEPTH;
     if text.starts_with('{') && has_objects {
-        let mut object = Map::new();
-        for (key, value) in checked_members(path, text)? {
-            let value = parse(&joined(path, Cow::Borrowed(&key)), value.get(), depth + 1)?;
-            object.insert(key.into(), value);
-        }
-        Ok(Value::Object(object))
+        let members = checked_members(path, text)?.into_iter();
+        let members = members.map(|(key, value)| {
+            let path = joined(path, Cow::Borrowed(&key));
+            let value = parse_unique(&path, value.get(), depth + 1)?;
+            Ok((key.into_owned(), value))
+        });
+        members.collect()
     } else if text.starts_with('[') && has_objects {
-        let items = items_of(text).map(|item| parse(path, item, depth + 1));
+        let items = items_of(text).map(|item| parse_unique(path, item, depth + 1));
         items.collect()
     } else {
-        serde_json::from_str(text).map_err(|error| (path.to_owned(), explain(&error, text)))
+        parse(path, text)
     }
 }
 
@@ -193,29 +179,26 @@ pub(super) type Members<'t> = Vec<(Cow<'t, str>, &'t RawValue)>;
 
 /// Returns the members of an object, also those whose key appears again. Returns none for anything else.
 pub(super) fn members(text: &str) -> Members<'_> {
-    let mut reader = ObjectReader::default();
-    let read = serde_json::Deserializer::from_str(text).deserialize_map(&mut reader);
+    let (reader, read) = ObjectReader::read(text);
     read.map_or_else(|_| Vec::new(), |()| reader.members)
 }
 
 /// Returns the members of the object at `path`, or its fault.
 fn checked_members<'t>(path: &str, object: &'t str) -> Result<Members<'t>, PathAndFault> {
-    let mut reader = ObjectReader::default();
-    let mut json = serde_json::Deserializer::from_str(object);
-    let read = json.deserialize_map(&mut reader).and_then(|()| json.end());
-    let (key, fault) = match read {
-        Err(error) => (reader.key.unwrap_or_default(), explain(&error, object)),
-        Ok(()) => {
-            let mut keys: Vec<&str> = reader.members.iter().map(|(key, _)| &**key).collect();
-            keys.sort_unstable();
-            let Some(pair) = keys.windows(2).find(|pair| pair[0] == pair[1]) else {
-                return Ok(reader.members);
-            };
-            let fault = "appears twice in its object; give each key once";
-            (pair[0].to_owned().into(), fault.into())
-        }
-    };
-    Err((joined(path, key).into_owned(), fault))
+    let (reader, read) = ObjectReader::read(object);
+    if let Err(error) = read {
+        let path = joined(path, reader.key.unwrap_or_default());
+        return Err((path.into_owned(), explain(&error, object)));
+    }
+    let mut keys: Vec<&str> = reader.members.iter().map(|(key, _)| &**key).collect();
+    keys.sort_unstable();
+    match keys.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(reader.members),
+        Some(pair) => Err((
+            joined(path, pair[0].into()).into_owned(),
+            "appears twice in its object; give each key once".into(),
+        )),
+    }
 }
 
 /// Reads an object.
@@ -224,6 +207,17 @@ struct ObjectReader<'t> {
     members: Members<'t>,
     /// The key whose value is read.
     key: Option<Cow<'t, str>>,
+}
+
+impl<'t> ObjectReader<'t> {
+    /// Reads a text that contains only an object. Returns what was read before an error, too.
+    fn read(text: &'t str) -> (ObjectReader<'t>, serde_json::Result<()>) {
+        let mut reader = ObjectReader::default();
+        let mut json = serde_json::Deserializer::from_str(text);
+        let read = json.deserialize_map(&mut reader);
+        let read = read.and_then(|()| json.end());
+        (reader, read)
+    }
 }
 
 /// A text, which is borrowed if it has no escapes.
@@ -239,10 +233,9 @@ impl<'t> Visitor<'t> for &mut ObjectReader<'t> {
 
     fn visit_map<A: MapAccess<'t>>(self, mut entries: A) -> Result<(), A::Error> {
         while let Some(Text(key)) = entries.next_key()? {
-            self.key = Some(key);
-            let value = entries.next_value()?;
-            let key = self.key.take();
-            self.members.extend(key.map(|key| (key, value)));
+            let key = self.key.insert(key).clone();
+            self.members.push((key, entries.next_value()?));
+            self.key = None;
         }
         Ok(())
     }
@@ -284,10 +277,10 @@ mod tests {
             separator: "; ",
             is_whole: &|path| path == "whole",
         };
-        let mut leaves = Leaves::default();
+        let mut leaves = Leaves::new();
         reader.read("", text, &mut leaves)?;
-        let leaves = leaves.paths.iter().zip(leaves.cells);
         let shown: Vec<String> = leaves
+            .iter()
             .map(|(path, cell)| match cell.json_type() {
                 Some(json) => format!("{path}={} ({json})", cell.text),
                 None => format!("{path}={}", cell.text),
@@ -362,7 +355,7 @@ mod tests {
             0.000123456789012345,
         ] {
             assert_eq!(
-                parse("", &format!("{value}"), 0).ok(),
+                parse("", &format!("{value}")).ok(),
                 Some(Value::from(value)),
                 "{value}"
             );
@@ -372,7 +365,7 @@ mod tests {
             bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let value = f64::from_bits((bits >> 12) | 0x3FF0_0000_0000_0000) * 40.0;
             assert_eq!(
-                parse("", &format!("{value:?}"), 0).ok(),
+                parse("", &format!("{value:?}")).ok(),
                 Some(Value::from(value)),
                 "{value}"
             );

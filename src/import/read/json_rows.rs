@@ -9,13 +9,14 @@ use serde_json::{Deserializer, Value};
 
 use super::columns::Columns;
 use super::json::{LeafReader, Leaves, Members, explain, is_list_with, items_of, members};
-use super::options::{Bounds, ReadOptions, RowFilter, is_one_of};
+use super::options::{Bounds, ReadOptions};
 use super::row_sink::RowSink;
 use super::table_cell::TableCell;
 use super::table_row::RowReader;
 use super::tabular::{HeaderState, TableReader};
 use crate::import::row_faults::RowFaults;
 use crate::model::Fields;
+use crate::model::field::JsonNode;
 use crate::model::fold::{comparable, is_blank};
 use crate::model::message::message;
 use crate::model::value::JsonType;
@@ -26,7 +27,7 @@ use crate::model::value::text::ITEM_SEPARATOR;
 pub(in crate::import) fn read_jsonl(
     content: impl Read,
     bounds: &Bounds,
-    objects: &mut impl RowSink,
+    objects: &mut dyn RowSink,
 ) -> io::Result<()> {
     let mut content = BufReader::with_capacity(1 << 16, content);
     let mut text = Vec::new();
@@ -61,39 +62,35 @@ impl<F: Fields> TableReader<'_, '_, F> {
         let header = &mut self.header;
         self.rows.add(line, |faults| {
             let leaves = read_leaves(text, options, &|path| is_whole::<F>(path, options), faults)?;
+            let is_kept = pass_filters(&leaves, options);
             if let Some(effects) = faults.effects() {
-                let used = leaves
-                    .paths
-                    .iter()
-                    .filter_map(|path| mapping(path, options));
+                let used = leaves.iter().filter_map(|(path, _)| mapping(path, options));
                 effects.used_columns.extend(used.map(|(at, _)| at));
+                effects.left_out += u64::from(!is_kept);
             }
-            if !pass_filters(&leaves, options) {
-                if let Some(effects) = faults.effects() {
-                    effects.left_out += 1;
-                }
+            if !is_kept {
                 return None;
             }
-            let known = match header {
+            let paths = leaves.iter().map(|(path, _)| path);
+            let (columns, leaves) = match header {
                 // The names of the object before were checked.
-                HeaderState::Found(Some(columns)) if columns.names == leaves.paths => {
-                    Some(Rc::clone(columns))
+                HeaderState::Found(Some(columns)) if columns.names.iter().eq(paths) => {
+                    (Rc::clone(columns), leaves)
                 }
-                _ => None,
-            };
-            let (columns, cells) = match known {
-                Some(columns) => (columns, leaves.cells),
-                None => {
-                    let (paths, cells) = named_cells::<F>(leaves, options, faults);
-                    let columns = Columns::read::<F>(&paths, options, notation.container, faults)?;
+                _ => {
+                    let leaves = named_leaves::<F>(leaves, options, faults);
+                    let names = leaves.iter().map(|(path, _)| path.trim_matches(is_blank));
+                    let names = names.map(str::to_owned).collect();
+                    let columns = Columns::read::<F>(names, options, notation.container, faults)?;
                     let columns = Rc::new(columns);
                     // The faults of a header are reported at each object.
                     if !faults.has_fault() {
                         *header = HeaderState::Found(Some(Rc::clone(&columns)));
                     }
-                    (columns, cells)
+                    (columns, leaves)
                 }
             };
+            let cells: Vec<TableCell<'_>> = leaves.into_iter().map(|(_, cell)| cell).collect();
             RowReader::new(options, notation, faults).read(&columns, &cells)
         });
     }
@@ -107,13 +104,15 @@ pub(super) fn read_leaves<'t>(
     is_whole: &dyn Fn(&str) -> bool,
     faults: &mut RowFaults<'_>,
 ) -> Option<Leaves<'t>> {
-    let Ok(text) = std::str::from_utf8(text).map_err(|error| {
-        let position = error.valid_up_to() + 1;
-        let message =
-            message!("is not UTF-8 (at byte {position} of the line); save the file as UTF-8");
-        faults.push_row(None, message);
-    }) else {
-        return None;
+    let text = match str::from_utf8(text) {
+        Ok(text) => text,
+        Err(error) => {
+            let position = error.valid_up_to() + 1;
+            let message =
+                message!("is not UTF-8 (at byte {position} of the line); save the file as UTF-8");
+            faults.push_row(None, message);
+            return None;
+        }
     };
     if !text.trim_ascii_start().starts_with('{') {
         match serde_json::from_str::<Value>(text) {
@@ -133,7 +132,7 @@ pub(super) fn read_leaves<'t>(
         separator,
         is_whole,
     };
-    let mut leaves = Leaves::default();
+    let mut leaves = Leaves::new();
     match reader.read("", text, &mut leaves) {
         Ok(()) => return Some(leaves),
         Err((path, message)) if path.is_empty() => faults.push_row(None, message),
@@ -164,23 +163,21 @@ fn is_whole<F: Fields>(path: &str, options: &ReadOptions) -> bool {
 fn pass_filters(leaves: &Leaves<'_>, options: &ReadOptions) -> bool {
     let filters = options.filters.iter().map(|given| &given.value);
     let mut of_rows = filters.filter(|filter| filter.field.is_none());
-    of_rows.all(|RowFilter { column, values, .. }| {
-        let mut paths = leaves.paths.iter();
-        let found = paths.position(|path| column.matches(&comparable(path), 1, None));
-        let text = found.map_or("", |at| &*leaves.cells[at].text);
-        is_one_of(values, text.trim_matches(is_blank))
+    of_rows.all(|filter| {
+        let mut leaves = leaves.iter();
+        let found = leaves.find(|(path, _)| filter.column.matches(&comparable(path), 1, None));
+        filter.accepts(found.map_or("", |(_, cell)| &cell.text))
     })
 }
 
-/// Returns the paths of the members that are read, and their cells.
-fn named_cells<'t, F: Fields>(
+/// Returns the members that are read.
+fn named_leaves<'t, F: Fields>(
     leaves: Leaves<'t>,
     options: &ReadOptions,
     faults: &mut RowFaults<'_>,
-) -> (Vec<TableCell<'t>>, Vec<TableCell<'t>>) {
-    let mut paths = Vec::with_capacity(leaves.paths.len());
-    let mut cells = Vec::with_capacity(leaves.paths.len());
-    for (path, cell) in leaves.paths.into_iter().zip(leaves.cells) {
+) -> Leaves<'t> {
+    let mut named = Leaves::with_capacity(leaves.len());
+    for (path, cell) in leaves {
         // An option that ignores an object ignores its members.
         let mut dots = path.match_indices('.');
         if dots.any(|(at, _)| options.ignores(&path[..at])) {
@@ -189,19 +186,18 @@ fn named_cells<'t, F: Fields>(
         let names = F::table().fields.iter().map(|field| &*field.name);
         let within: Vec<&str> = names.filter(|name| is_within(name, &path)).collect();
         if within.is_empty() || mapping(&path, options).is_some() {
-            paths.push(TableCell::text(path));
-            cells.push(cell);
+            named.push((path, cell));
         } else if cell.json.is_none() && cell.text.is_empty() {
             // Null for an object.
-            cells.resize(cells.len() + within.len(), cell);
-            paths.extend(within.into_iter().map(TableCell::text));
+            let within = within.into_iter();
+            named.extend(within.map(|name| (name.into(), TableCell::default())));
         } else {
             let found = cell.json_type().unwrap_or(JsonType::Text);
             let message = message!("is {found}; write an object");
             faults.push_value(&path, &cell.text, message);
         }
     }
-    (paths, cells)
+    named
 }
 
 /// Returns true if a path is that of a member of the object at `of`.
@@ -212,8 +208,9 @@ fn is_within(path: &str, of: &str) -> bool {
 /// Reads the objects of a document. A file of JSON lines is read, too.
 pub(in crate::import) fn read_json(
     mut content: impl Read,
+    nodes: &[JsonNode],
     bounds: &Bounds,
-    objects: &mut impl RowSink,
+    objects: &mut dyn RowSink,
 ) -> io::Result<()> {
     let mut bytes = Vec::new();
     content.read_to_end(&mut bytes)?;
@@ -235,7 +232,7 @@ pub(in crate::import) fn read_json(
             return Ok(());
         }
     };
-    let Some(items) = rows_of(document, objects) else {
+    let Some(items) = rows_of(document, nodes, objects) else {
         return Ok(());
     };
     let mut line = 1;
@@ -265,7 +262,11 @@ fn are_lines(text: &str) -> bool {
 /// Returns the rows of a document: the items of the list that it is or contains at any depth, or of an object of objects.
 /// Another object is a row, which may have lists of links. Warns of the members next to the list. Reports several lists,
 /// and returns `None`.
-fn rows_of<'t>(document: &'t str, objects: &mut impl RowSink) -> Option<Vec<&'t str>> {
+fn rows_of<'t>(
+    document: &'t str,
+    nodes: &[JsonNode],
+    objects: &mut dyn RowSink,
+) -> Option<Vec<&'t str>> {
     if document.starts_with('[') {
         return Some(items_of(document).collect());
     }
@@ -305,7 +306,7 @@ fn rows_of<'t>(document: &'t str, objects: &mut impl RowSink) -> Option<Vec<&'t 
                 );
                 objects.warn(message);
             }
-            rows_of(list.get(), objects)
+            rows_of(list.get(), nodes, objects)
         }
         [(one, _), (other, _), ..] => {
             let message = message!(
@@ -748,7 +749,7 @@ mod tests {
             ..ReadOptions::default()
         };
         shown(&options, |objects: &mut TableReader<'_, '_, F>| {
-            read_json(text.as_bytes(), &options.bounds, objects)
+            read_json(text.as_bytes(), &F::table().nodes, &options.bounds, objects)
         })
     }
 
@@ -814,7 +815,12 @@ mod tests {
             &ReadOptions::default(),
             |objects: &mut TableReader<'_, '_, OrganizationFields>| {
                 let text = &b"[{\"id\":1},\n{\"name\":\"\xff\"}]"[..];
-                read_json(text, &Bounds::default(), objects)
+                read_json(
+                    text,
+                    &OrganizationFields::table().nodes,
+                    &Bounds::default(),
+                    objects,
+                )
             },
         );
         assert_eq!(not_utf8, "f:2: is not UTF-8; save the file as UTF-8");

@@ -56,14 +56,10 @@ use tabular::TableReader;
 /// Reads all sources. Bad rows are not an error here: [`merge`](crate::import::merge::merge) reports them together with
 /// its own.
 pub fn read_sources(sources: &[Source], options: &ReadOptions) -> Result<ImportRows, InputError> {
-    let matching = options.match_sets("").into_iter();
-    let matching = matching
-        .map(|set| set.into_iter().map(str::to_owned).collect())
-        .collect();
     let mut rows = ImportRows {
         list: ListOptions {
             is_list: !options.matching.is_empty(),
-            matching,
+            matching: options.match_sets(""),
             leaves_out_new: options.leaves_out_new,
             update: options
                 .update
@@ -165,6 +161,6 @@ fn read_part(part: Part<'_>, options: &ReadOptions, rows: &mut ImportRows) -> io
 fn read_rows<F: Fields>(part: Part<'_>, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
     let options = rows.options;
     let mut table = TableReader::new(rows, part.notation(options));
-    part.read(&options.bounds, &mut table)?;
+    (part.read)(&mut table)?;
     Ok(table.finish())
 }

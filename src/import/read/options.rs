@@ -14,8 +14,8 @@ use super::table_cell::{DecimalSign, Notation};
 use crate::disk::describe_at;
 use crate::import::findings::Finding;
 use crate::model::country::{is_country, same_country};
-use crate::model::field::{Field, FieldTable};
-use crate::model::fold::{comparable, fold, nearest};
+use crate::model::field::Field;
+use crate::model::fold::{comparable, fold, is_blank, nearest};
 use crate::model::message::{Message, message};
 use crate::model::value::ValueKind;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
@@ -144,6 +144,15 @@ pub struct RowFilter {
     pub values: Vec<String>,
 }
 
+impl RowFilter {
+    /// Returns true if a text is one of the values. Spellings of a country are equal.
+    pub(in crate::import) fn accepts(&self, text: &str) -> bool {
+        let text = text.trim_matches(is_blank);
+        let mut values = self.values.iter();
+        values.any(|value| is_same(value, text) || is_country(value) && same_country(value, text))
+    }
+}
+
 /// A word of the files, and its meaning.
 #[derive(Clone, Debug)]
 pub struct Word {
@@ -197,26 +206,26 @@ impl InputError {
     }
 }
 
-/// The tables of all kinds of rows, records first.
-fn tables() -> [&'static FieldTable; 4] {
-    [
-        ConferenceFields::table(),
-        JournalFields::table(),
-        OrganizationFields::table(),
-        TagFields::table(),
-    ]
+/// Returns the fields of conferences and journals.
+fn record_fields() -> impl Iterator<Item = &'static Field> {
+    let journals = &JournalFields::table().fields;
+    ConferenceFields::table().fields.iter().chain(journals)
+}
+
+/// Returns the fields of all kinds of rows.
+fn all_fields() -> impl Iterator<Item = &'static Field> {
+    let others = [OrganizationFields::table(), TagFields::table()];
+    record_fields().chain(others.into_iter().flat_map(|table| &table.fields))
 }
 
 /// Returns the field of this name in the first kind of rows that has one.
 pub(super) fn field_named(name: &str) -> Option<&'static Field> {
-    let mut fields = tables().into_iter().flat_map(|table| &table.fields);
-    fields.find(|field| field.column == name)
+    all_fields().find(|field| field.column == name)
 }
 
 /// Returns the known field of this name.
 pub(super) fn known_field(name: &str) -> Result<&'static Field, Message> {
-    let names = tables().into_iter().flat_map(|table| &table.fields);
-    let names = names.map(|field| &*field.column);
+    let names = all_fields().map(|field| &*field.column);
     field_named(name).ok_or_else(|| match nearest(name, names) {
         Some(near) => message!("there is no field `{name}`; did you mean `{near}`?"),
         None => message!(
@@ -328,17 +337,16 @@ impl ReadOptions {
     }
 
     /// Returns the sets of fields that identify rows without ids. `stem` is the kind of rows.
-    pub(in crate::import) fn match_sets(&self, stem: &str) -> Vec<Vec<&str>> {
+    pub(in crate::import) fn match_sets(&self, stem: &str) -> Vec<Vec<String>> {
         match stem {
             // Their names are unique.
-            "organizations" => vec![vec!["name"]],
-            "tags" => vec![vec!["type", "name"]],
-            _ => self
-                .matching
-                .iter()
-                .filter(|set| set.value != ["type", "name"])
-                .map(|set| set.value.iter().map(String::as_str).collect())
-                .collect(),
+            "organizations" => vec![vec!["name".into()]],
+            "tags" => vec![vec!["type".into(), "name".into()]],
+            _ => {
+                let mut sets: Vec<_> = self.matching.iter().map(|set| set.value.clone()).collect();
+                sets.retain(|set| *set != ["type", "name"]);
+                sets
+            }
         }
     }
 
@@ -467,8 +475,7 @@ fn check_match(names: &[String]) -> Result<(), Message> {
     for name in names {
         let column = columns_of(name)[0];
         let field = known_field(column)?;
-        let mut records = tables().into_iter().take(2);
-        if !records.any(|table| table.index_of(column).is_some()) {
+        if !record_fields().any(|field| field.column == column) {
             return Err(message!(
                 "conferences and journals have no field `{name}`; choose one of theirs (tags are found by `type` and `name`)"
             ));
@@ -500,13 +507,6 @@ fn check_parts(fields: &[String]) -> Result<(), Message> {
 /// Returns true if two texts are equal apart from case, accents and blanks around them.
 pub(in crate::import) fn is_same(one: &str, other: &str) -> bool {
     one == other || fold(one.trim()) == fold(other.trim())
-}
-
-/// Returns true if a text is one of the values. Spellings of a country are equal.
-pub(in crate::import) fn is_one_of(values: &[String], text: &str) -> bool {
-    values
-        .iter()
-        .any(|value| is_same(value, text) || is_country(value) && same_country(value, text))
 }
 
 /// The limits on the input of an import. They bound the memory and time that a broken or huge file can cost. All

@@ -1,18 +1,18 @@
 //! The parts of a source, each with rows of one kind: a text, or the sheets of a workbook.
 
-use std::io::{self, Read};
+use std::io;
 use std::sync::Arc;
 
 use encoding_rs::Encoding;
 
 use super::csv::CsvTable;
 use super::json_rows::{read_json, read_jsonl};
-use super::options::{Bounds, ReadOptions};
+use super::options::ReadOptions;
 use super::row_kind::RowKind;
 use super::row_sink::RowSink;
 use super::source::{FileFormat, Source, SourceContent};
 use super::table_cell::{Container, Notation};
-use super::workbook::{SheetRows, Workbook};
+use super::workbook::Workbook;
 
 /// A part of a source.
 pub(in crate::import) struct Part<'w> {
@@ -21,45 +21,23 @@ pub(in crate::import) struct Part<'w> {
     pub name: Arc<str>,
     /// The encoding, if it was guessed.
     pub encoding: Option<&'static Encoding>,
-    content: PartContent<'w>,
+    pub container: Container,
+    /// The separator of the cells of a text.
+    pub separator: u8,
+    /// Reads all rows.
+    pub read: ReadRows<'w>,
 }
 
-enum PartContent<'w> {
-    Jsonl(Box<dyn Read>),
-    Json(Box<dyn Read>),
-    Csv(Box<CsvTable<Box<dyn Read>>>),
-    Sheet(Box<SheetRows<'w>>),
-}
+/// A function that passes all rows to a sink.
+type ReadRows<'w> = Box<dyn FnOnce(&mut dyn RowSink) -> io::Result<()> + 'w>;
 
 impl Part<'_> {
     /// Returns how the part writes its cells, as far as that is known.
     pub fn notation(&self, options: &ReadOptions) -> Notation {
         Notation {
-            container: match &self.content {
-                PartContent::Jsonl(_) | PartContent::Json(_) => Container::Json,
-                PartContent::Csv(_) => Container::Csv,
-                PartContent::Sheet(sheet) => sheet.container(),
-            },
-            has_semicolons: self.separator() == b';',
+            container: self.container,
+            has_semicolons: self.separator == b';',
             ..options.notation()
-        }
-    }
-
-    /// Returns the separator of the cells of a text.
-    pub fn separator(&self) -> u8 {
-        match &self.content {
-            PartContent::Csv(table) => table.separator(),
-            _ => b',',
-        }
-    }
-
-    /// Reads all rows.
-    pub fn read(self, bounds: &Bounds, rows: &mut impl RowSink) -> io::Result<()> {
-        match self.content {
-            PartContent::Jsonl(content) => read_jsonl(content, bounds, rows),
-            PartContent::Json(content) => read_json(content, bounds, rows),
-            PartContent::Csv(table) => (*table).read(rows),
-            PartContent::Sheet(sheet) => sheet.read(bounds, rows),
         }
     }
 }
@@ -70,6 +48,7 @@ pub(in crate::import) fn each_part(
     options: &ReadOptions,
     mut take: impl FnMut(Part<'_>) -> io::Result<()>,
 ) -> io::Result<Vec<String>> {
+    let bounds = options.bounds;
     match source.open(options)? {
         SourceContent::Text {
             format,
@@ -79,30 +58,44 @@ pub(in crate::import) fn each_part(
             let kind = source.kind.ok_or_else(|| {
                 io::Error::other("it is not a workbook; name its dataset with --dataset")
             })?;
-            let content = match format {
-                FileFormat::Jsonl => PartContent::Jsonl(content),
-                FileFormat::Json => PartContent::Json(content),
-                FileFormat::Csv | FileFormat::Xlsx => {
-                    PartContent::Csv(Box::new(CsvTable::open(content, kind.table(), options)?))
-                }
-            };
-            take(Part {
+            let mut part = Part {
                 kind,
                 name: source.name.clone(),
                 encoding: guessed,
-                content,
-            })?;
+                container: Container::Json,
+                separator: b',',
+                read: Box::new(|_| Ok(())),
+            };
+            match format {
+                FileFormat::Jsonl => {
+                    part.read = Box::new(move |rows| read_jsonl(content, &bounds, rows));
+                }
+                FileFormat::Json => {
+                    let nodes = &kind.table().nodes;
+                    part.read = Box::new(move |rows| read_json(content, nodes, &bounds, rows));
+                }
+                FileFormat::Csv | FileFormat::Xlsx => {
+                    let table = CsvTable::open(content, kind.table(), options)?;
+                    part.container = Container::Csv;
+                    part.separator = table.separator;
+                    part.read = Box::new(|rows| table.read(rows));
+                }
+            }
+            take(part)?;
             Ok(Vec::new())
         }
         SourceContent::Workbook(file) => {
-            let mut workbook = Workbook::open(file, &options.bounds)?;
+            let mut workbook = Workbook::open(file, &bounds)?;
             let chosen = workbook.choose(source.kind, &options.sheets)?;
-            for (kind, sheet) in chosen.sheets {
+            for (kind, name) in chosen.sheets {
+                let sheet = workbook.sheet(&name)?;
                 take(Part {
                     kind,
-                    name: format!("{}[{}]", source.name, sheet.trim()).into(),
+                    name: format!("{}[{}]", source.name, name.trim()).into(),
                     encoding: None,
-                    content: PartContent::Sheet(Box::new(workbook.sheet(&sheet)?)),
+                    container: sheet.container(),
+                    separator: b',',
+                    read: Box::new(move |rows| sheet.read(&bounds, rows)),
                 })?;
             }
             Ok(chosen.skipped)

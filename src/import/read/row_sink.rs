@@ -4,13 +4,9 @@ use std::ops::{ControlFlow, Range, RangeInclusive};
 
 use super::table_cell::TableCell;
 use crate::model::Message;
-use crate::model::field::FieldTable;
 
 /// Takes the rows of a table, including the header, or the objects of a list.
 pub(in crate::import) trait RowSink {
-    /// The fields of the rows.
-    fn table(&self) -> &'static FieldTable;
-
     /// Takes a row of a table. Returns `Break` if no more rows are needed.
     fn add_row(&mut self, row: TableRow<'_>) -> ControlFlow<()>;
 

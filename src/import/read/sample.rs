@@ -14,7 +14,6 @@ use super::table_cell::{Notation, TableCell};
 use crate::import::findings::{FilePosition, Findings};
 use crate::import::row_faults::RowFaults;
 use crate::model::Message;
-use crate::model::field::FieldTable;
 
 /// The number of rows from which a recipe is drafted.
 const MAX_ROWS: usize = 1_000;
@@ -59,7 +58,7 @@ impl FileSample {
         let read = each_part(&source, &options, |part| {
             sample.encoding = part.encoding;
             sample.notation = part.notation(&options);
-            part.read(&options.bounds, &mut sample)
+            (part.read)(&mut sample)
         });
         read.map_err(|error| InputError::unreadable(Path::new(&*source.name), &error))?;
         Ok(sample)
@@ -84,10 +83,6 @@ impl RowSink for FileSample {
         self.bad.push(&self.position, None, None, message);
     }
 
-    fn table(&self) -> &'static FieldTable {
-        self.kind.table()
-    }
-
     fn add_object(&mut self, line: u64, text: &[u8]) {
         if self.rows.len() > MAX_ROWS {
             return;
@@ -103,7 +98,7 @@ impl RowSink for FileSample {
         }
         let header = &mut self.rows[0];
         let mut row = vec![TableCell::default(); header.len()];
-        for (path, cell) in leaves.paths.into_iter().zip(leaves.cells) {
+        for (path, cell) in leaves {
             let known = header.iter().position(|known| known.text == path);
             let at = known.unwrap_or(header.len());
             if known.is_none() {

@@ -9,14 +9,13 @@ use super::cell_text::web_address;
 use super::cells::normalize_issn;
 use super::dates::date_range;
 use super::loose::{
-    PlaceEnd, is_mark, is_zero, issns, listed, open_date, place_end, without_mode, without_time,
+    PlaceEnd, is_mark, is_zero, issns, open_date, place_end, without_mode, without_time,
 };
 use super::options::ReadOptions;
 use super::table_cell::TableCell;
 use super::table_row::{RowReader, is_issn};
 use crate::model::Fields;
 use crate::model::country::is_country;
-use crate::model::field::Field;
 use crate::model::fold::is_blank;
 use crate::model::message::{Message, message};
 use crate::model::value::ValueKind;
@@ -45,17 +44,16 @@ impl<F: Fields> RowReader<'_, '_, F> {
         let table = &F::table().fields;
         let column = &table[fields[0]].column;
         let text = self.meaning_of(column, text).unwrap_or_default();
-        let parts: Vec<&Field> = fields.iter().map(|index| &table[*index]).collect();
-        let texts = match (&parts[..], listed(text)) {
-            ([first, ..], _) if first.kind == ValueKind::Date => self.date_parts(fields, text),
-            ([_, country], _) if country.column == "country" => {
-                Ok(self.place_parts(fields[0], text))
-            }
-            (_, Some(items)) if self.notation.is_loose => {
-                self.issn_parts(fields, &items.join(", "))
-            }
-            _ if is_issn(column) => self.issn_parts(fields, text),
-            _ => split_texts(text, fields.len()),
+        let texts = if table[fields[0]].kind == ValueKind::Date {
+            self.date_parts(fields, text)
+        } else if fields.len() == 2 && table[fields[1]].column == "country" {
+            Ok(self.place_parts(fields[0], text))
+        } else if let Some(items) = self.listed(text) {
+            self.issn_parts(fields, &items.join(", "))
+        } else if is_issn(column) {
+            self.issn_parts(fields, text)
+        } else {
+            split_texts(text, fields.len())
         };
         match texts {
             Ok(mut texts) => {
@@ -70,40 +68,38 @@ impl<F: Fields> RowReader<'_, '_, F> {
 
     /// Returns the texts of a range of dates, and of its year.
     fn date_parts(&mut self, fields: &[usize], text: &str) -> Result<Vec<String>, Message> {
-        let kinds = fields.iter().map(|index| F::table().fields[*index].kind);
-        let kinds: Vec<ValueKind> = kinds.collect();
         let (range, year) = self.read_dates(fields[0], text)?;
-        let has_end = kinds[1] == ValueKind::Date;
-        if range.is_some_and(|(start, end)| start != end) && !has_end {
+        let (start, end) = range.unzip();
+        let has_end = F::table().fields[fields[1]].kind == ValueKind::Date;
+        if start != end && !has_end {
             return Err(
                 "is a range of dates; map the column to `start_date` and `end_date`".into(),
             );
         }
-        let text_of = |(at, kind): (usize, ValueKind)| match (kind, range) {
-            (ValueKind::Year, _) => year.map(|year| year.to_string()),
-            (_, Some((start, _))) if at == 0 => Some(start.to_string()),
-            (_, range) => range.map(|(_, end)| end.to_string()),
-        };
-        let texts = kinds.into_iter().enumerate().map(text_of);
-        Ok(texts.map(Option::unwrap_or_default).collect())
+        let mut texts = vec![text_of(start), text_of(year)];
+        if has_end {
+            texts.insert(1, text_of(end));
+        }
+        Ok(texts)
     }
 
     /// Returns the range of dates in a text, and its year. In a list of others, a time of day is left out, and a date
     /// may not be fixed.
     fn read_dates(&mut self, index: usize, text: &str) -> Result<DatesAndYear, Message> {
         let order = self.notation.dates;
-        let fault = match date_range(text, order) {
-            Ok(range) => return Ok((range, range.map(|(start, _)| start.year()))),
-            Err(fault) if !self.notation.is_loose => return Err(fault),
-            Err(fault) => fault,
+        let range = match date_range(text, order) {
+            Err(fault) if self.notation.is_loose => {
+                if let Some(open) = open_date(text) {
+                    self.warn(index, text, "is no date yet, so it counts as empty");
+                    return Ok((None, open.year));
+                }
+                let date = without_time(text).ok_or(fault)?;
+                let range = date_range(&date, order)?;
+                self.warn(index, text, "has a time of day, which is left out");
+                range
+            }
+            range => range?,
         };
-        if let Some(open) = open_date(text) {
-            self.warn(index, text, "is no date yet, so it counts as empty");
-            return Ok((None, open.year));
-        }
-        let date = without_time(text).ok_or(fault)?;
-        let range = date_range(&date, order)?;
-        self.warn(index, text, "has a time of day, which is left out");
         Ok((range, range.map(|(start, _)| start.year())))
     }
 
@@ -125,19 +121,16 @@ impl<F: Fields> RowReader<'_, '_, F> {
 
     /// Returns the ISSNs of a text. Only the first ones have a field.
     fn issn_parts(&mut self, fields: &[usize], text: &str) -> Result<Vec<String>, Message> {
-        let is_loose = self.notation.is_loose;
-        let issns = issns(text).filter(|issns| is_loose && issns.len() > fields.len());
-        let Some(mut issns) = issns else {
-            return split_texts(text, fields.len());
-        };
-        let message = message!(
-            "has {} ISSNs; only the first {} are read",
-            issns.len(),
-            fields.len()
-        );
-        self.warn(fields[0], text, message);
-        issns.truncate(fields.len());
-        Ok(issns)
+        let max = fields.len();
+        match issns(text) {
+            Some(issns) if self.notation.is_loose && issns.len() > max => {
+                let count = issns.len();
+                let message = message!("has {count} ISSNs; only the first {max} are read");
+                self.warn(fields[0], text, message);
+                Ok(issns)
+            }
+            _ => split_texts(text, max),
+        }
     }
 
     /// Returns a date of a list of others that is not fixed, or has a time of day.
@@ -174,7 +167,8 @@ impl<F: Fields> RowReader<'_, '_, F> {
             self.warn(index, text, "is no ISSN, so it counts as empty");
             return Some(String::new());
         }
-        let text = listed(text).map_or(text.to_owned(), |items| items.join(", "));
+        let listed = self.listed(text);
+        let text = listed.map_or(text.to_owned(), |items| items.join(", "));
         let issns = issns(&text)?;
         if issns.len() > 1 {
             let message = message!("has {} ISSNs; only the first is read", issns.len());
@@ -182,6 +176,10 @@ impl<F: Fields> RowReader<'_, '_, F> {
         }
         issns.into_iter().next()
     }
+}
+
+fn text_of(value: Option<impl ToString>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
 }
 
 /// A range of dates, and the year, which may be known without a date.

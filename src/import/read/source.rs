@@ -12,6 +12,7 @@ use strum::{Display, EnumString, VariantNames};
 
 use super::options::{InputError, ReadOptions, TextEncoding};
 pub use super::row_kind::RowKind;
+use super::words::has_word;
 use crate::disk::Bounded;
 
 /// A file format. Its name is the file name extension.
@@ -68,44 +69,51 @@ impl Source {
         let mut sources = Vec::new();
         for path in paths {
             if path.as_os_str() == "-" {
-                if options.kind.is_none() && options.format != Some(FileFormat::Xlsx) {
-                    let message = "`-` (standard input) needs --dataset, such as `- --dataset conferences`, unless it is a \
-                                   workbook (--format xlsx)";
-                    return Err(InputError(None, message.to_owned()));
-                }
-                let SourceOptions { kind, format } = options;
-                sources.push(Source {
-                    name: "-".into(),
-                    kind,
-                    format,
-                    path: None,
-                    is_skipped: false,
-                });
+                sources.push(Source::standard_input(options)?);
                 continue;
             }
-            let unreadable = |error| InputError::unreadable(path, &error);
-            if fs::metadata(path).map_err(unreadable)?.is_dir() {
-                let shown = path.display();
-                let found = Source::in_folder(path).map_err(unreadable)?;
-                let refused = |message| Err(InputError(Some(path.into()), message));
-                if options.kind.is_some() {
-                    return refused(format!(
-                        "a dataset (--dataset, or that of a recipe) applies to a file, and {shown} is a folder; give the file"
-                    ));
-                }
-                if found.iter().all(|source| source.is_skipped) {
-                    return refused(format!(
-                        "the folder {shown} contains nothing to import; its files must be named `conferences`, `journals`, \
-                         `organizations` or `tags` with `.jsonl`, `.json`, `.csv` (each also with `.gz`) or `.xlsx`, or \
-                         `medfeed.xlsx`"
-                    ));
-                }
-                sources.extend(found);
+            let metadata = fs::metadata(path);
+            let metadata = metadata.map_err(|error| InputError::unreadable(path, &error))?;
+            if metadata.is_dir() {
+                sources.extend(Source::from_given_folder(path, options)?);
             } else {
                 sources.push(Source::from_file(path, options)?);
             }
         }
         Ok(sources)
+    }
+
+    fn standard_input(options: SourceOptions) -> Result<Source, InputError> {
+        if options.kind.is_none() && options.format != Some(FileFormat::Xlsx) {
+            let message = "`-` (standard input) needs --dataset, such as `- --dataset conferences`, unless it is a \
+                           workbook (--format xlsx)";
+            return Err(InputError(None, message.to_owned()));
+        }
+        Ok(Source {
+            path: None,
+            ..Source::new(Path::new("-"), options.kind, options.format)
+        })
+    }
+
+    /// Returns the sources in a folder that was given by its path.
+    fn from_given_folder(path: &Path, options: SourceOptions) -> Result<Vec<Source>, InputError> {
+        let found =
+            Source::in_folder(path).map_err(|error| InputError::unreadable(path, &error))?;
+        let shown = path.display();
+        let message = if options.kind.is_some() {
+            format!(
+                "a dataset (--dataset, or that of a recipe) applies to a file, and {shown} is a folder; give the file"
+            )
+        } else if found.iter().all(|source| source.is_skipped) {
+            format!(
+                "the folder {shown} contains nothing to import; its files must be named `conferences`, `journals`, \
+                 `organizations` or `tags` with `.jsonl`, `.json`, `.csv` (each also with `.gz`) or `.xlsx`, or \
+                 `medfeed.xlsx`"
+            )
+        } else {
+            return Ok(found);
+        };
+        Err(InputError(Some(path.into()), message))
     }
 
     /// Returns the sources in a folder: the files with known endings. Rows that others link to come first.
@@ -136,18 +144,7 @@ impl Source {
     fn from_file(path: &Path, options: SourceOptions) -> Result<Source, InputError> {
         let (stem, ending) = stem_and_ending(path).unwrap_or_default();
         let last_ending = ending.rsplit('.').next().unwrap_or_default();
-        let foreign = FOREIGN_FORMATS
-            .into_iter()
-            .find(|(_, endings, ..)| endings.contains(&last_ending));
-        if let Some((format, _, _, remedy)) = foreign.filter(|_| options.format.is_none()) {
-            return Err(InputError(
-                Some(path.into()),
-                format!(
-                    "{}: it is {format}, which is not read; {remedy}",
-                    path.display()
-                ),
-            ));
-        }
+        let foreign = foreign_format(|endings, _| has_word(endings, last_ending));
         // With `--dataset` any name is allowed, such as `list.v2.csv`, and the content may decide the format. Without
         // it, `conferences.csv.bak` must not be a table.
         let known_ending = if options.kind.is_some() {
@@ -157,21 +154,24 @@ impl Source {
         };
         let format = options.format.or_else(|| known_ending.parse().ok());
         let kind = options.kind.or_else(|| kind_from_name(&stem));
-        if options.kind.is_some() || format == Some(FileFormat::Xlsx) || kind.and(format).is_some()
-        {
-            // The content decides, not the ending of a workbook.
-            let is_given = options.format.is_some();
-            let format = format.filter(|format| is_given || *format != FileFormat::Xlsx);
-            return Ok(Source::new(path, kind, format));
-        }
-        Err(InputError(
-            Some(path.into()),
-            format!(
-                "{}: the file name does not say what it contains; add `--dataset conferences`, for example, or name it \
-             `conferences`, `journals`, `organizations` or `tags` with `.xlsx`, `.csv`, `.jsonl` or `.json`",
-                path.display()
-            ),
-        ))
+        let is_known = options.kind.is_some()
+            || format == Some(FileFormat::Xlsx)
+            || kind.and(format).is_some();
+        let message = match foreign.filter(|_| options.format.is_none()) {
+            Some(message) => message,
+            None if !is_known => {
+                "the file name does not say what it contains; add `--dataset conferences`, for example, or name it \
+                 `conferences`, `journals`, `organizations` or `tags` with `.xlsx`, `.csv`, `.jsonl` or `.json`"
+                    .to_owned()
+            }
+            None => {
+                // The content decides, not the ending of a workbook.
+                let text_format = format.filter(|format| *format != FileFormat::Xlsx);
+                return Ok(Source::new(path, kind, options.format.or(text_format)));
+            }
+        };
+        let message = format!("{}: {message}", path.display());
+        Err(InputError(Some(path.into()), message))
     }
 
     fn new(path: &Path, kind: Option<RowKind>, format: Option<FileFormat>) -> Source {
@@ -190,21 +190,19 @@ impl Source {
     /// is converted to UTF-8 without a byte-order mark.
     pub(in crate::import) fn open(&self, options: &ReadOptions) -> io::Result<SourceContent> {
         let max_bytes = options.bounds.file_bytes;
-        let from: Box<dyn Read> = match &self.path {
-            Some(path) => Box::new(File::open(path)?),
-            None => Box::new(io::stdin().lock()),
+        let (first, stored) = match &self.path {
+            Some(path) => peek(File::open(path)?)?,
+            None => peek(io::stdin().lock())?,
         };
-        let (magic, stored) = peek::<{ GZIP_MAGIC.len() }, _>(from)?;
-        let content: Box<dyn Read> = if magic == GZIP_MAGIC {
-            Box::new(GzipReader(MultiGzDecoder::new(BufReader::with_capacity(
-                READ_BYTES, stored,
-            ))))
+        let content: Box<dyn Read> = if first.starts_with(GZIP_MAGIC) {
+            let stored = BufReader::with_capacity(READ_BYTES, stored);
+            Box::new(GzipReader(MultiGzDecoder::new(stored)))
         } else {
-            Box::new(stored)
+            stored
         };
-        let bounded = Bounded::new(content, max_bytes, move || too_large(max_bytes));
-        let (first, mut content) = peek::<{ OLE_MAGIC.len() }, _>(bounded)?;
-        let refused = |message: String| Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        let (first, mut content) = peek(Bounded::new(content, max_bytes, move || {
+            too_large(max_bytes)
+        }))?;
         if first.starts_with(ZIP_MAGIC) || first == OLE_MAGIC {
             // A zip archive has its directory at the end.
             let mut workbook = tempfile::tempfile()?;
@@ -212,20 +210,17 @@ impl Source {
             workbook.rewind()?;
             return Ok(SourceContent::Workbook(workbook));
         }
-        let (encoding, text) = as_utf8(&first, content, options.encoding)?;
-        let (begin, text) = peek::<{ OLE_MAGIC.len() }, _>(text)?;
+        let (guessed, text) = as_utf8(&first, content, options.encoding)?;
+        let (begin, content) = peek(text)?;
         let begin = begin.trim_ascii_start();
-        let mut foreign = FOREIGN_FORMATS
-            .into_iter()
-            .filter(|(_, _, first, _)| !first.is_empty());
-        if let Some((format, _, _, remedy)) =
-            foreign.find(|(_, _, first, _)| begin.starts_with(first))
+        if let Some(message) =
+            foreign_format(|_, first| !first.is_empty() && begin.starts_with(first))
         {
-            return refused(format!("it is {format}, which is not read; {remedy}"));
+            return Err(io::Error::other(message));
         }
         if self.format == Some(FileFormat::Xlsx) {
             let message = "it is not a workbook (.xlsx); save it as one, or set its format, such as `--format csv`";
-            return refused(message.to_owned());
+            return Err(io::Error::other(message));
         }
         let format = self.format.unwrap_or(match begin.first() {
             Some(b'{') => FileFormat::Jsonl,
@@ -234,8 +229,8 @@ impl Source {
         });
         Ok(SourceContent::Text {
             format,
-            guessed: encoding,
-            content: Box::new(text),
+            guessed,
+            content,
         })
     }
 }
@@ -267,47 +262,50 @@ pub(in crate::import) fn kind_from_name(name: &str) -> Option<RowKind> {
 
 /// The formats that are not read: their names, file name extensions, first bytes (empty if other formats may have
 /// them), and what makes a file readable.
-const FOREIGN_FORMATS: [(&str, &[&str], &[u8], &str); 9] = [
-    ("a binary workbook", &["xlsb"], b"", SAVE_WORKBOOK),
-    ("a Numbers table", &["fods", "numbers"], b"", SAVE_WORKBOOK),
+const FOREIGN_FORMATS: [(&str, &str, &[u8], &str); 9] = [
+    ("a binary workbook", "xlsb", b"", SAVE_WORKBOOK),
+    ("a Numbers table", "fods numbers", b"", SAVE_WORKBOOK),
     (
         "HTML or XML",
-        &["html", "htm", "xml", "rss", "atom"],
+        "html htm xml rss atom",
         b"<",
         "open it in a spreadsheet program, and save it as .xlsx",
     ),
-    (
-        "a text document",
-        &["doc", "docx", "odt", "rtf"],
-        b"{\\rtf",
-        COPY_TABLE,
-    ),
-    ("a PDF document", &["pdf"], b"%PDF", COPY_TABLE),
+    ("a text document", "doc docx odt rtf", b"{\\rtf", COPY_TABLE),
+    ("a PDF document", "pdf", b"%PDF", COPY_TABLE),
     (
         "a calendar (.ics)",
-        &["ics"],
+        "ics",
         b"BEGIN:VC",
         "export it as CSV, with a line for each event",
     ),
     (
         "YAML",
-        &["yaml", "yml"],
+        "yaml yml",
         b"",
         "convert it to JSON: `yq -o=json . IN.yaml > OUT.json`",
     ),
     (
         "Parquet",
-        &["parquet"],
+        "parquet",
         b"PAR1",
         "convert it to CSV: `duckdb -c \"COPY 'IN.parquet' TO 'OUT.csv'\"`",
     ),
     (
         "an archive",
-        &["zip", "tar", "tgz", "7z", "rar"],
+        "zip tar tgz 7z rar",
         b"",
         "unpack it, and import its files",
     ),
 ];
+
+/// Returns the message for a format that is not read. `is_it` returns true for its file name extensions and its first
+/// bytes.
+fn foreign_format(is_it: impl Fn(&str, &[u8]) -> bool) -> Option<String> {
+    let mut formats = FOREIGN_FORMATS.into_iter();
+    let found = formats.find(|(_, endings, first, _)| is_it(endings, first));
+    found.map(|(format, _, _, remedy)| format!("it is {format}, which is not read; {remedy}"))
+}
 
 const SAVE_WORKBOOK: &str = "save it as .xlsx without a password, or as CSV in UTF-8";
 const COPY_TABLE: &str = "copy its table to a spreadsheet, and save that as .xlsx";
@@ -323,14 +321,14 @@ const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 /// The size of reads from a file.
 const READ_BYTES: usize = 1 << 17;
 
-/// A reader whose first bytes were read before.
-type Peeked<R> = io::Chain<Cursor<Vec<u8>>, R>;
-
-/// Returns the first bytes, up to `N`, and a reader of the whole content.
-fn peek<const N: usize, R: Read>(mut from: R) -> io::Result<(Vec<u8>, Peeked<R>)> {
-    let mut first = Vec::with_capacity(N);
-    from.by_ref().take(N as u64).read_to_end(&mut first)?;
-    Ok((first.clone(), Cursor::new(first).chain(from)))
+/// Returns the first bytes, as many as the longest magic has, and a reader of the whole content.
+fn peek<'p>(mut from: impl Read + 'p) -> io::Result<(Vec<u8>, Box<dyn Read + 'p>)> {
+    let mut first = Vec::new();
+    from.by_ref()
+        .take(OLE_MAGIC.len() as u64)
+        .read_to_end(&mut first)?;
+    let whole = Cursor::new(first.clone()).chain(from);
+    Ok((first, Box::new(whole)))
 }
 
 /// Decompresses gzip. Damaged data gets its own error message.
@@ -338,13 +336,12 @@ struct GzipReader<R>(MultiGzDecoder<R>);
 
 impl<R: BufRead> Read for GzipReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
-        self.0.read(buffer).map_err(|error| match error.kind() {
-            InvalidData | InvalidInput | UnexpectedEof => {
-                io::Error::new(error.kind(), format!("it is damaged gzip: {error}"))
-            }
-            _ => error,
-        })
+        self.0
+            .read(buffer)
+            .map_err(|error| match error.raw_os_error() {
+                Some(_) => error,
+                None => io::Error::new(error.kind(), format!("it is damaged gzip: {error}")),
+            })
     }
 }
 
@@ -357,50 +354,40 @@ pub(super) fn too_large(max_bytes: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, message)
 }
 
-/// A text in UTF-8, and its encoding if it was guessed.
-type DecodedText<'p> = (Option<&'static Encoding>, Box<dyn Read + 'p>);
-
-/// Returns a text as UTF-8 without its byte-order mark. Windows programs call UTF-16 "Unicode". `first` contains its
-/// first bytes. Text without a mark is unchanged, unless it is not UTF-8 and `other` is an encoding. Returns the encoding
-/// if it is guessed.
-pub(in crate::import) fn as_utf8<'p>(
+/// Returns a text as UTF-8 without its byte-order mark, and its encoding if it is guessed. Windows programs call UTF-16
+/// "Unicode". `first` contains its first bytes. Text without a mark is unchanged, unless it is not UTF-8 and `other` is
+/// an encoding.
+fn as_utf8<'p>(
     first: &[u8],
-    mut content: impl Read + 'p,
+    mut content: Box<dyn Read + 'p>,
     other: TextEncoding,
-) -> io::Result<DecodedText<'p>> {
-    let marked = Encoding::for_bom(first);
-    if let Some((_, mark_len)) = marked {
+) -> io::Result<(Option<&'static Encoding>, Box<dyn Read + 'p>)> {
+    let mut marked = None;
+    if let Some((encoding, mark_len)) = Encoding::for_bom(first) {
         io::copy(&mut content.by_ref().take(mark_len as u64), &mut io::sink())?;
+        marked = Some(encoding);
     }
-    let is_unchanged = match marked {
-        Some((encoding, _)) => encoding == UTF_8,
-        None => matches!(other, TextEncoding::Refused),
-    };
-    if is_unchanged {
-        return Ok((None, Box::new(content)));
+    if marked == Some(UTF_8) || marked.is_none() && matches!(other, TextEncoding::Refused) {
+        return Ok((None, content));
     }
     let mut bytes = Vec::new();
     content.read_to_end(&mut bytes)?;
     let mut guessed = None;
     let encoding = match (marked, other) {
-        (Some((encoding, _)), _) => encoding,
-        (None, _) if std::str::from_utf8(&bytes).is_ok() => UTF_8,
+        (Some(encoding), _) => encoding,
+        (None, _) if str::from_utf8(&bytes).is_ok() => UTF_8,
         (None, TextEncoding::Named(encoding)) => encoding,
         (None, TextEncoding::Guessed) => guessed.insert(guess_encoding(&bytes)),
         (None, TextEncoding::Refused) => UTF_8,
     };
     let (text, is_damaged) = encoding.decode_without_bom_handling(&bytes);
     if is_damaged {
-        let line = 1 + text
-            .chars()
-            .take_while(|letter| *letter != '\u{fffd}')
-            .filter(|letter| *letter == '\n')
-            .count();
-        let message = format!(
+        let before = text.split('\u{fffd}').next().unwrap_or_default();
+        let line = 1 + before.matches('\n').count();
+        return Err(io::Error::other(format!(
             "line {line} contains damaged characters ({}); correct it, and save the file as UTF-8",
             encoding.name()
-        );
-        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        )));
     }
     let text = Cursor::new(text.into_owned().into_bytes());
     Ok((guessed, Box::new(text)))
@@ -676,7 +663,7 @@ mod tests {
             let mut read = Vec::new();
             let outcome = as_utf8(
                 &content[..content.len().min(4)],
-                content,
+                Box::new(content),
                 TextEncoding::Refused,
             )
             .and_then(|(_, mut text)| text.read_to_end(&mut read));
@@ -701,7 +688,7 @@ mod tests {
             (b"A", "A"),
         ] {
             let mut read = String::new();
-            as_utf8(&stored[..1], stored, encoding)
+            as_utf8(&stored[..1], Box::new(stored), encoding)
                 .unwrap()
                 .1
                 .read_to_string(&mut read)

@@ -18,14 +18,21 @@ use crate::model::{Curated, Fields, Id, OrganizationFields, ReferenceKind, TagFi
 #[derive(Clone, Debug)]
 pub(in crate::import) struct Statement<F> {
     fields: F,
-    /// For each field of the table, whether the row sets it.
-    is_set: Vec<bool>,
-    /// The indexes of the fields whose values are constants of the options, not of the row.
-    constants: Vec<usize>,
+    /// The fields that the row sets.
+    set: FieldSet,
+    /// The fields whose values are constants of the options, not of the row.
+    constants: FieldSet,
     /// The links to organizations.
     pub organizations: Vec<RecordLink<OrganizationFields>>,
     /// The links to tags.
     pub tags: Vec<RecordLink<TagFields>>,
+}
+
+/// A set of fields: the bit of each is at its index in the table. No kind of row has more than 128.
+type FieldSet = u128;
+
+fn has(set: FieldSet, index: usize) -> bool {
+    set >> index & 1 == 1
 }
 
 /// The content of a row in a field.
@@ -58,8 +65,8 @@ impl<F: Fields> Statement<F> {
     pub fn new() -> Statement<F> {
         Statement {
             fields: F::default(),
-            is_set: vec![false; F::table().fields.len()],
-            constants: Vec::new(),
+            set: 0,
+            constants: 0,
             organizations: Vec::new(),
             tags: Vec::new(),
         }
@@ -69,21 +76,21 @@ impl<F: Fields> Statement<F> {
     pub fn contents(&self) -> impl Iterator<Item = CellContent> {
         let values = self.fields.values().into_iter().enumerate();
         values.map(|(index, value)| match () {
-            () if !self.is_set[index] => CellContent::Absent,
+            () if !has(self.set, index) => CellContent::Absent,
             () if self.is_null_value(index, value) => CellContent::Empty,
-            () if self.constants.contains(&index) => CellContent::Constant,
+            () if self.is_constant(index) => CellContent::Constant,
             () => CellContent::Value,
         })
     }
 
     /// Returns true if the value of a field is a constant of the options.
     pub fn is_constant(&self, index: usize) -> bool {
-        self.constants.contains(&index)
+        has(self.constants, index)
     }
 
     /// Notes that the value of a field is a constant of the options.
     pub fn mark_constant(&mut self, index: usize) {
-        self.constants.push(index);
+        self.constants |= 1 << index;
     }
 
     /// Returns the values of the row. Those that it does not set are null, and so are its links.
@@ -108,21 +115,27 @@ impl<F: Fields> Statement<F> {
 
     /// Returns the fields that the row sets, with their values.
     pub fn values_mut(&mut self) -> impl Iterator<Item = (&'static Field, &mut dyn FieldValue)> {
+        let named = self.are_set();
         let values = F::table().fields.iter().zip(self.fields.values_mut());
-        values
-            .zip(&self.is_set)
-            .filter_map(|(value, is_set)| is_set.then_some(value))
+        let named = values.zip(named).filter(|(_, is_set)| *is_set);
+        named.map(|(value, _)| value)
+    }
+
+    /// Returns whether the row sets each field of the table.
+    fn are_set(&self) -> impl Iterator<Item = bool> + use<F> {
+        let set = self.set;
+        (0..F::table().fields.len()).map(move |index| has(set, index))
     }
 
     /// Empties the fields that the row sets.
     pub fn clear_in(&self, fields: &mut F) {
-        fields.replace_named(F::default(), &mut self.is_set.iter().copied());
+        fields.replace_named(F::default(), &mut self.are_set());
     }
 
     /// Appends the set values. Statements are equal if and only if they append equal bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
         let values = self.fields.values().into_iter().enumerate();
-        for (index, value) in values.filter(|(index, _)| self.is_set[*index]) {
+        for (index, value) in values.filter(|(index, _)| has(self.set, *index)) {
             out.extend_from_slice(&index.to_be_bytes());
             value.write_json(out, &());
         }
@@ -136,38 +149,11 @@ impl<F: Fields> Statement<F> {
 
     /// Copies the values to `fields`. Links are resolved later, so lists of links become empty.
     pub fn apply_to(&self, fields: &mut F) {
-        fields.replace_named(self.fields.clone(), &mut self.is_set.iter().copied());
+        fields.replace_named(self.fields.clone(), &mut self.are_set());
     }
 
-    /// Reads a JSON value that is neither null nor an empty text as the field with this index. `name` is its name in
-    /// reports. A bad value is reported and not set.
-    pub fn read_json(
-        &mut self,
-        index: usize,
-        json: Value,
-        name: &dyn Display,
-        faults: &mut RowFaults<'_>,
-    ) {
-        self.read(index, name, faults, |value, reader| {
-            value.read_json(json, reader)
-        });
-    }
-
-    /// Reads a normalized text as the field with this index. `name` is its name in reports. A bad value is reported and
-    /// not set.
-    pub fn read_csv(
-        &mut self,
-        index: usize,
-        text: &str,
-        name: &dyn Display,
-        faults: &mut RowFaults<'_>,
-    ) {
-        self.read(index, name, faults, |value, reader| {
-            value.read_csv(text, reader)
-        });
-    }
-
-    fn read(
+    /// Reads the field with this index by `read`. `name` is its name in reports. A bad value is reported and not set.
+    pub fn read(
         &mut self,
         index: usize,
         name: &dyn Display,
@@ -175,25 +161,21 @@ impl<F: Fields> Statement<F> {
         read: impl FnOnce(&mut dyn FieldValue, &mut dyn ValueReader),
     ) {
         let before = faults.total();
-        let Statement {
-            fields,
-            organizations,
-            tags,
-            ..
-        } = self;
         let mut reader = FieldReader {
             name,
-            organizations,
-            tags,
+            organizations: &mut self.organizations,
+            tags: &mut self.tags,
             faults,
         };
-        read(fields.values_mut().swap_remove(index), &mut reader);
-        self.is_set[index] = faults.total() == before;
+        read(self.fields.values_mut().swap_remove(index), &mut reader);
+        if faults.total() == before {
+            self.set |= 1 << index;
+        }
     }
 
     /// Returns true if the row has no value for the field with this index.
     pub fn is_null(&self, index: usize) -> bool {
-        !self.is_set[index] || self.is_null_value(index, self.fields.values()[index])
+        !has(self.set, index) || self.is_null_value(index, self.fields.values()[index])
     }
 
     fn is_null_value(&self, index: usize, value: &dyn FieldValue) -> bool {
@@ -207,7 +189,7 @@ impl<F: Fields> Statement<F> {
 
     /// Sets a field to null or to an empty list.
     pub fn set_null(&mut self, index: usize) {
-        self.is_set[index] = true;
+        self.set |= 1 << index;
     }
 }
 
@@ -227,14 +209,9 @@ impl ValueReader for FieldReader<'_, '_> {
     fn links(&mut self, kind: ReferenceKind, items: Vec<Value>) {
         match kind {
             ReferenceKind::Organization => {
-                self.organizations
-                    .extend(read_links(items, self.name, self.faults));
-                self.organizations.shrink_to_fit();
+                *self.organizations = read_links(items, self.name, self.faults);
             }
-            ReferenceKind::Tag => {
-                self.tags.extend(read_links(items, self.name, self.faults));
-                self.tags.shrink_to_fit();
-            }
+            ReferenceKind::Tag => *self.tags = read_links(items, self.name, self.faults),
         }
     }
 }
@@ -261,12 +238,12 @@ fn read_links<F: ReferenceFields>(
             None
         }
     });
-    let links = read.collect();
-    if faults.total() == before {
-        links
-    } else {
-        Vec::new()
+    let mut links: Vec<RecordLink<F>> = read.collect();
+    if faults.total() > before {
+        links.clear();
     }
+    links.shrink_to_fit();
+    links
 }
 
 /// Reads a full object in a list of links. It must have all members of its kind.
@@ -294,7 +271,9 @@ fn read_object<F: ReferenceFields>(
                 }
             }
             Some(position) if is_empty(&value) => statement.set_null(position - 1),
-            Some(position) => statement.read_json(position - 1, value, &path, faults),
+            Some(position) => statement.read(position - 1, &path, faults, |field, reader| {
+                field.read_json(value, reader);
+            }),
             None => faults.push_unknown("member", &format!("{field}."), &key, &known),
         }
     }
@@ -318,6 +297,26 @@ fn id_of(json: &Value) -> Option<Id> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{ConferenceFields, JournalFields};
+
+    #[test]
+    fn a_set_has_room_for_the_fields_of_each_kind() {
+        let room = FieldSet::BITS as usize;
+        assert!(ConferenceFields::table().fields.len() <= room);
+        assert!(JournalFields::table().fields.len() <= room);
+        let last = JournalFields::table().fields.len() - 1;
+        let mut statement = Statement::<JournalFields>::new();
+        statement.set_null(last);
+        statement.mark_constant(0);
+        let contents: Vec<CellContent> = statement.contents().collect();
+        assert!(
+            contents[..last]
+                .iter()
+                .all(|found| *found == CellContent::Absent)
+        );
+        assert_eq!(contents[last], CellContent::Empty);
+        assert!(statement.is_constant(0) && !statement.is_constant(last));
+    }
 
     impl<F: Fields> Display for Statement<F> {
         /// Formats the set fields in the order of the table, and then the links.
@@ -326,9 +325,9 @@ mod tests {
                 .fields
                 .iter()
                 .zip(self.fields.values())
-                .zip(&self.is_set);
+                .zip(self.are_set());
             let named = values
-                .filter(|(_, named)| **named)
+                .filter(|(_, named)| *named)
                 .map(|((field, value), _)| {
                     let mut json = Vec::new();
                     value.write_json(&mut json, &());

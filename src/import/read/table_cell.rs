@@ -30,7 +30,7 @@ pub(in crate::import) struct TableCell<'a> {
     /// The part of a date that a cell shows, if it does not show all of it.
     pub part_of_date: Option<String>,
     /// The target of the cell's hyperlink.
-    pub link: Option<Cow<'a, str>>,
+    pub link: Option<String>,
 }
 
 impl<'a> TableCell<'a> {
@@ -50,7 +50,7 @@ impl<'a> TableCell<'a> {
             part_of_date: self.part_of_date.clone(),
             unit: self.unit.clone(),
             json: self.json.clone(),
-            link: self.link.as_ref().map(|link| Cow::Owned(link.to_string())),
+            link: self.link.clone(),
             ..*self
         }
     }

@@ -31,10 +31,6 @@ pub(in crate::import) struct RowReader<'r, 'f, F> {
     pub(super) faults: &'r mut RowFaults<'f>,
 }
 
-/// An id that cannot be read, and is reported.
-#[derive(PartialEq, Eq)]
-struct InvalidId;
-
 impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
     /// Creates a reader. `notation` is that of the file.
     pub fn new(
@@ -58,17 +54,21 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
         cells: &[TableCell<'_>],
     ) -> Option<(Option<Id>, RowEdit<F>)> {
         self.compare_equal_columns(columns, cells)?;
-        let none = TableCell::default();
         let cell_of = |wanted: ColumnMeaning| {
             let mut sources = columns.sources.iter();
             let (_, at_columns) = sources.find(|(meaning, _)| *meaning == wanted)?;
-            Some(filled_cells(cells, at_columns).next().unwrap_or(&none))
+            filled_cells(cells, at_columns).next()
         };
         let deleted = cell_of(ColumnMeaning::Deleted);
         let is_deleted = deleted.is_some_and(|cell| self.read_deleted(cell));
         // Without an id, other fields identify the record. A row with an invalid id is read too, to report its other
         // faults.
-        let id = cell_of(ColumnMeaning::Id).map_or(Ok(None), |cell| self.read_id(cell));
+        let none = TableCell::default();
+        let cell = cell_of(ColumnMeaning::Id).unwrap_or(&none);
+        let id = read_id(cell);
+        if let Err(message) = &id {
+            self.faults.push_value(&"id", &cell.text, message.clone());
+        }
         if is_deleted && id != Ok(None) {
             let edit = RowEdit {
                 is_removal: true,
@@ -76,21 +76,16 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
             };
             return Some((id.ok()?, edit));
         }
+        let mut found = Vec::new();
         for (meaning, at_columns) in &columns.sources {
             if let ColumnMeaning::Fields(fields) = meaning {
-                let is_given = columns.pass_filters(Some(fields[0]), cells);
-                let several: Vec<&TableCell<'_>>;
-                let one = at_columns.first().and_then(|at| cells.get(*at));
-                let found = if at_columns.len() == 1 {
-                    one.as_slice()
+                let field = &F::table().fields[fields[0]].column;
+                found.clear();
+                found.extend(filled_cells(cells, at_columns));
+                if columns.pass_filters(Some(field), cells) {
+                    self.read_cells(fields, &found);
                 } else {
-                    several = filled_cells(cells, at_columns).collect();
-                    &several
-                };
-                if is_given {
-                    self.read_cells(fields, found);
-                } else {
-                    self.count_unmet(fields[0], found);
+                    self.count_unmet(field, &found);
                     self.read_cells(fields, &[]);
                 }
             }
@@ -114,12 +109,11 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
     }
 
     /// Counts a cell that is left empty, since its row lacks a value that its field needs.
-    fn count_unmet(&mut self, field: usize, cells: &[&TableCell<'_>]) {
-        let column = &F::table().fields[field].column;
+    fn count_unmet(&mut self, field: &str, cells: &[&TableCell<'_>]) {
         if cells.iter().any(|cell| !cell.is_blank())
             && let Some(effects) = self.faults.effects()
         {
-            *effects.unmet.entry(column.clone()).or_default() += 1;
+            *effects.unmet.entry(field.to_owned()).or_default() += 1;
         }
     }
 
@@ -148,27 +142,6 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
             }
         }
         Some(())
-    }
-
-    /// Reads the cell of an id. An empty one is `None`. An invalid one is reported.
-    fn read_id(&mut self, cell: &TableCell<'_>) -> Result<Option<Id>, InvalidId> {
-        let notation = Notation {
-            is_number: cell.is_number,
-            ..Notation::default()
-        };
-        let fault = cell.fault.clone();
-        let fault = fault.or_else(|| type_fault(cell, ValueKind::Integer, false));
-        let text = fault.map_or_else(|| normalize(ValueKind::Integer, &cell.text, &notation), Err);
-        let message = match text {
-            Ok(text) if text.is_empty() => return Ok(None),
-            Ok(text) => match text.parse::<Id>() {
-                Ok(id) => return Ok(Some(id)),
-                Err(error) => message!("{error}, without zeros before it"),
-            },
-            Err(message) => message,
-        };
-        self.faults.push_value(&"id", &cell.text, message);
-        Err(InvalidId)
     }
 
     /// Reads the cell of the column `deleted`.
@@ -229,9 +202,9 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
             .ok()
     }
 
-    /// Returns true if a text is a list as in a program, and may be one.
-    fn is_listed(&self, text: &str) -> bool {
-        self.notation.is_loose && listed(text).is_some()
+    /// Returns the items of a text that is a list as in a program, if the file may have such texts.
+    pub(super) fn listed(&self, text: &str) -> Option<Vec<String>> {
+        listed(text).filter(|_| self.notation.is_loose)
     }
 
     /// Sets the year of a start that is not fixed, if the row has no other.
@@ -263,7 +236,7 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
                 if separator.is_none()
                     && !has_words
                     && cells.iter().all(|cell| cell.json.is_none())
-                    && !self.is_listed(text) =>
+                    && self.listed(text).is_none() =>
             {
                 return self.read_text(index, text);
             }
@@ -272,19 +245,16 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
         let mut items: Vec<Value> = Vec::new();
         for (text, cell) in texts.iter().zip(cells) {
             let split = split_at(text, separator.unwrap_or(ITEM_SEPARATOR));
-            match (&cell.json, split) {
-                (Some(Value::Array(found)), _) => items.extend_from_slice(found),
-                (Some(other), _) => items.push(other.clone()),
-                _ if self.is_listed(text) => {
-                    let found = listed(text).unwrap_or_default();
-                    items.extend(found.into_iter().map(Value::from));
-                }
+            match (&cell.json, self.listed(text), split) {
+                (Some(Value::Array(found)), ..) => items.extend_from_slice(found),
+                (Some(other), ..) => items.push(other.clone()),
+                (None, Some(found), _) => items.extend(found.into_iter().map(Value::from)),
                 // Blanks around a separator of the source belong to no item. In the lists of an export they do.
-                (_, Ok(found)) if separator.is_some() => {
+                (.., Ok(found)) if separator.is_some() => {
                     items.extend(found.map(|item| Value::from(item.trim())));
                 }
-                (_, Ok(found)) => items.extend(found.map(Value::from)),
-                (_, Err(message)) => return self.faults.push_value(column, text, message),
+                (.., Ok(found)) => items.extend(found.map(Value::from)),
+                (.., Err(message)) => return self.faults.push_value(column, text, message),
             }
         }
         let meant = |item| match item {
@@ -294,7 +264,9 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
         let items = items.into_iter().filter_map(meant);
         let items: Vec<Value> = items.filter(|item| !is_empty(item)).collect();
         self.statement
-            .read_json(index, Value::Array(items), column, self.faults);
+            .read(index, column, self.faults, |field, reader| {
+                field.read_json(Value::Array(items), reader);
+            });
     }
 
     /// Reads one text as one field.
@@ -305,17 +277,18 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
             None => Some(Cow::Borrowed("")),
         };
         let Some(plain) = plain else { return };
-        let is_json = self.notation.container == Container::Json;
         if plain.is_empty() {
-            self.statement.set_null(index);
-        } else if is_json && field.kind == ValueKind::Text {
-            let text = Value::String(plain.into_owned());
-            self.statement
-                .read_json(index, text, &field.column, self.faults);
-        } else {
-            self.statement
-                .read_csv(index, &plain, &field.column, self.faults);
+            return self.statement.set_null(index);
         }
+        let is_json = self.notation.container == Container::Json;
+        self.statement
+            .read(index, &field.column, self.faults, |value, reader| {
+                if is_json && field.kind == ValueKind::Text {
+                    value.read_json(Value::String(plain.into_owned()), reader);
+                } else {
+                    value.read_csv(&plain, reader);
+                }
+            });
     }
 
     /// Returns the [`meaning_of`](ReadOptions::meaning_of) a text, and counts it if it is empty.
@@ -343,10 +316,7 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
         {
             return Some(Cow::Owned(issn));
         }
-        let notation = Notation {
-            is_price: field.column.ends_with("_usd"),
-            ..self.notation
-        };
+        let notation = self.notation.of_field(field);
         if is_loose && notation.is_price && names_other_currency(text) {
             self.warn(index, text, "names another currency, so it counts as empty");
             return Some(Cow::Borrowed(""));
@@ -361,6 +331,25 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
             .map_err(|message| self.faults.push_value(&field.column, text, message))
             .ok()
     }
+}
+
+/// Reads the cell of an id. An empty one is `None`.
+fn read_id(cell: &TableCell<'_>) -> Result<Option<Id>, Message> {
+    let notation = Notation {
+        is_number: cell.is_number,
+        ..Notation::default()
+    };
+    let fault = cell.fault.clone();
+    if let Some(fault) = fault.or_else(|| type_fault(cell, ValueKind::Integer, false)) {
+        return Err(fault);
+    }
+    let text = normalize(ValueKind::Integer, &cell.text, &notation)?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let id = text.parse::<Id>();
+    id.map(Some)
+        .map_err(|error| message!("{error}, without zeros before it"))
 }
 
 /// Returns the cells of columns: of one column its cell, and of several those that are not blank.

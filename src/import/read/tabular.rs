@@ -1,7 +1,7 @@
 //! Tables: a header and rows of cells, from CSV or from a workbook.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
@@ -12,15 +12,18 @@ use super::options::ReadOptions;
 use super::row_sink::{MergedCells, RowSink, TableRow};
 use super::table_cell::{Container, Notation, TableCell};
 use super::table_row::RowReader;
+use super::words::has_word;
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::{FileRows, ImportRow};
 use crate::model::Fields;
-use crate::model::field::FieldTable;
 use crate::model::fold::{comparable, is_blank};
 use crate::model::message::{Message, message};
 
 /// The maximum number of rows above the header.
 pub(in crate::import) const MAX_ROWS_ABOVE: usize = 20;
+
+/// A row of cells that is kept.
+pub(in crate::import) type OwnedRow = Vec<TableCell<'static>>;
 
 impl MergedCells {
     /// Returns true if a column that is read lacks the value, since the first cell has it.
@@ -52,24 +55,23 @@ pub(in crate::import) struct TableReader<'r, 'a, F> {
     has_full_row: bool,
     /// The number of rows that other parts have brought.
     earlier: usize,
-    /// The last value of merged cells of one column, by column, with the line of their first row.
-    merged: BTreeMap<usize, (u64, TableCell<'static>)>,
+    /// The values of merged cells of one column, by the column and the line of their first row.
+    merged: HashMap<(usize, u64), TableCell<'static>>,
     /// The notation of all cells.
     pub(super) notation: Notation,
 }
 
 pub(super) enum HeaderState<'a> {
     /// The lines and cells of the rows so far: text above the header, or a header that identifies no rows.
-    Searching(Vec<(u64, Vec<String>)>),
+    Searching {
+        lines: Vec<u64>,
+        rows: Vec<OwnedRow>,
+    },
     /// The columns, or `None` if the header is unusable. Those of objects are the members of the last one.
     Found(Option<Rc<Columns<'a>>>),
 }
 
 impl<F: Fields> RowSink for TableReader<'_, '_, F> {
-    fn table(&self) -> &'static FieldTable {
-        F::table()
-    }
-
     fn add_object(&mut self, line: u64, text: &[u8]) {
         self.read_object(line, text);
     }
@@ -82,16 +84,14 @@ impl<F: Fields> RowSink for TableReader<'_, '_, F> {
         let follows_gap = line > self.next_line;
         self.next_line = row.lines.end;
         let options = self.rows.options;
-        let bounds = &options.bounds;
-        if options.header_rows == Some(0) && matches!(self.header, HeaderState::Searching(_)) {
-            let names = vec![TableCell::default(); row.cells.len()];
-            self.read_header(line, &names)?;
+        if options.header_rows == Some(0) && matches!(self.header, HeaderState::Searching { .. }) {
+            self.read_header(line, &[vec![TableCell::default(); row.cells.len()]])?;
         }
         match &self.header {
-            HeaderState::Searching(_) => self.search_header(line, row.cells),
-            HeaderState::Found(Some(columns)) if self.row_count < bounds.rows => {
+            HeaderState::Searching { .. } => self.search_header(line, row.cells),
+            HeaderState::Found(Some(columns)) if self.row_count < options.bounds.rows => {
                 let columns = Rc::clone(columns);
-                let cells = self.with_merged(&columns, line, row.cells, &row.merged);
+                let cells = self.with_merged(&columns, &row);
                 let row = TableRow {
                     cells: &cells,
                     ..row
@@ -101,7 +101,8 @@ impl<F: Fields> RowSink for TableReader<'_, '_, F> {
             }
             // No row follows an unusable header.
             HeaderState::Found(_) => {
-                self.rows.add_file_fault(line, bounds.rows_fault("rows"));
+                let message = options.bounds.rows_fault("rows");
+                self.rows.add_file_fault(line, message);
                 ControlFlow::Break(())
             }
         }
@@ -120,17 +121,19 @@ impl<F: Fields> RowSink for TableReader<'_, '_, F> {
 impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
     /// Creates a reader. `notation` is that of all cells.
     pub fn new(rows: &'r mut FileRows<'a, F>, notation: Notation) -> TableReader<'r, 'a, F> {
-        let earlier = rows.rows.len();
         TableReader {
+            earlier: rows.rows.len(),
             rows,
-            header: HeaderState::Searching(Vec::new()),
+            header: HeaderState::Searching {
+                lines: Vec::new(),
+                rows: Vec::new(),
+            },
             is_incomplete: false,
             row_count: 0,
             next_line: 0,
             is_below: false,
             has_full_row: false,
-            earlier,
-            merged: BTreeMap::new(),
+            merged: HashMap::new(),
             notation,
         }
     }
@@ -138,26 +141,23 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
     /// Returns the cells of a row, in a list of others with the values of the merged cells above.
     fn with_merged<'c>(
         &mut self,
-        columns: &Columns<'a>,
-        line: u64,
-        cells: &'c [TableCell<'c>],
-        merged: &[MergedCells],
+        columns: &Columns<'_>,
+        row: &TableRow<'c>,
     ) -> Cow<'c, [TableCell<'c>]> {
-        let mut filled = Cow::Borrowed(cells);
-        for merged in merged {
-            let at = *merged.columns.start();
-            let first_line = merged.first_line;
+        let mut filled = Cow::Borrowed(row.cells);
+        let line = row.lines.start;
+        for merged in &row.merged {
             if !self.notation.is_loose || !merged.is_one_column() {
                 continue;
             }
-            if first_line == line {
-                let has_value = |cell: &&TableCell<'_>| !cell.is_blank() && columns.is_read(at);
-                let cell = cells.get(at).filter(has_value);
-                let value = cell.map(|cell| (first_line, cell.to_owned_cell()));
-                self.merged.extend(value.map(|value| (at, value)));
-            } else if let Some((line_of_value, cell)) = self.merged.get(&at)
-                && *line_of_value == first_line
-            {
+            let at = *merged.columns.start();
+            let key = (at, merged.first_line);
+            if merged.first_line == line {
+                let cell = row.cells.get(at).filter(|cell| !cell.is_blank());
+                let value = cell.filter(|_| columns.is_read(at));
+                self.merged
+                    .extend(value.map(|cell| (key, cell.to_owned_cell())));
+            } else if let Some(cell) = self.merged.get(&key) {
                 let filled = filled.to_mut();
                 filled.resize_with(filled.len().max(at + 1), TableCell::default);
                 filled[at] = cell.clone();
@@ -170,9 +170,8 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
 
     /// Reads a row below the header.
     fn read_row(&mut self, columns: &Columns<'a>, row: TableRow<'_>, follows_gap: bool) {
-        let TableRow { lines, cells, .. } = &row;
-        let cells = *cells;
-        let line = lines.start;
+        let cells = row.cells;
+        let line = row.lines.start;
         let options = self.rows.options;
         let notation = self.notation;
         let filled = cells.iter().filter(|cell| !cell.is_blank()).count();
@@ -274,10 +273,10 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
 
     /// Ends the part. Returns the number of rows after the header, or of objects.
     pub fn finish(mut self) -> usize {
-        if let HeaderState::Searching(above) = &self.header
-            && !above.is_empty()
+        if let HeaderState::Searching { lines, .. } = &self.header
+            && !lines.is_empty()
         {
-            self.row_count += above.len() - 1;
+            self.row_count += lines.len() - 1;
             let _ = self.report_missing_id();
         }
         let what = self.notation.container.column();
@@ -289,22 +288,16 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
 
     /// Adds a row, while no header was found.
     fn search_header(&mut self, line: u64, cells: &[TableCell<'_>]) -> ControlFlow<()> {
-        let HeaderState::Searching(above) = &mut self.header else {
+        let HeaderState::Searching { lines, rows } = &mut self.header else {
             return ControlFlow::Continue(());
         };
         let options = self.rows.options;
-        let texts = cells
-            .iter()
-            .map(|cell| cell.text.chars().take(300).collect());
-        above.push((line, texts.collect()));
-        let Some(title_rows) = above.len().checked_sub(options.header_rows.unwrap_or(1)) else {
+        lines.push(line);
+        rows.push(cells.iter().map(TableCell::to_owned_cell).collect());
+        let Some(title_rows) = rows.len().checked_sub(options.header_rows.unwrap_or(1)) else {
             return ControlFlow::Continue(());
         };
-        let names = joined_header(
-            above[title_rows..]
-                .iter()
-                .map(|(_, names)| names.as_slice()),
-        );
+        let names = joined_header(&rows[title_rows..]);
         let meanings: Vec<ColumnMeaning> = (names.iter().enumerate())
             .filter_map(|(at, name)| ColumnMeaning::find(F::table(), options, name, 1, Some(at)))
             .collect();
@@ -312,48 +305,46 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         let is_header = identify_rows::<F>(options, &meanings)
             && (meanings.len() > 1 || filled != 2 || title_rows == 0)
             && (filled > 1 && options.header_rows.is_some()
-                || known_names::<F>(options, &names) > 0);
-        if !is_header {
-            return if above.len() > MAX_ROWS_ABOVE {
-                self.report_missing_id()
-            } else {
-                ControlFlow::Continue(())
-            };
+                || known_names::<F>(options, names.iter().map(String::as_str)) > 0);
+        if !is_header && rows.len() > MAX_ROWS_ABOVE {
+            return self.report_missing_id();
         }
-        if let [(first, _), ..] = &above[..title_rows] {
-            let last = &above[title_rows - 1].0;
-            let lines = if first == last {
-                format!("line {first}")
-            } else {
-                format!("lines {first} to {last}")
-            };
+        if !is_header {
+            return ControlFlow::Continue(());
+        }
+        let titles = match &lines[..title_rows] {
+            [] => None,
+            [only] => Some(format!("line {only}")),
+            [first, .., last] => Some(format!("lines {first} to {last}")),
+        };
+        let header = rows.split_off(title_rows);
+        if let Some(lines) = titles {
             let message = message!("the rows above the header ({lines}) are ignored");
             self.rows.warn(Some(line), message);
         }
-        match options.header_rows {
-            None | Some(1) => self.read_header(line, cells),
-            _ => {
-                let cells: Vec<TableCell<'_>> = names.into_iter().map(TableCell::text).collect();
-                self.read_header(line, &cells)
-            }
-        }
+        self.read_header(line, &header)
     }
 
-    /// Reads the header row.
-    fn read_header(&mut self, line: u64, cells: &[TableCell<'_>]) -> ControlFlow<()> {
+    /// Reads the header, whose last row is in this line.
+    fn read_header(&mut self, line: u64, header: &[OwnedRow]) -> ControlFlow<()> {
         let options = self.rows.options;
         let container = self.notation.container;
         let mut columns = None;
-        let mut is_incomplete = false;
         self.rows.add(line, |faults| {
-            columns = Columns::read::<F>(cells, options, container, faults);
-            if let (Some(columns), Container::OldSheet) = (&columns, container) {
-                refuse_prices(F::table(), columns, faults);
+            match header.iter().flatten().find_map(|cell| cell.fault.clone()) {
+                Some(fault) => faults.push_row(None, fault),
+                None => {
+                    let names = joined_header(header);
+                    columns = Columns::read::<F>(names, options, container, faults);
+                }
             }
-            is_incomplete = faults.has_fault();
+            if let (Some(columns), Container::OldSheet) = (&columns, container) {
+                refuse_prices::<F>(columns, faults);
+            }
+            self.is_incomplete = faults.has_fault();
             None
         });
-        if is_incomplete {
+        if self.is_incomplete {
             self.rows.bad.mark_file();
         }
         let file = self.rows.file.to_string();
@@ -361,7 +352,6 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         if container == Container::OldSheet {
             self.rows.warn(None, NO_FORMATS.into());
         }
-        self.is_incomplete = is_incomplete;
         let is_readable = columns.is_some();
         self.header = HeaderState::Found(columns.map(Rc::new));
         if is_readable {
@@ -373,55 +363,57 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
 
     /// Reports a missing header, at the row that looks most like one.
     fn report_missing_id(&mut self) -> ControlFlow<()> {
-        let HeaderState::Searching(above) =
+        let HeaderState::Searching { lines, rows } =
             std::mem::replace(&mut self.header, HeaderState::Found(None))
         else {
             return ControlFlow::Break(());
         };
         let options = self.rows.options;
         // In reverse, since `max_by_key` returns the last maximum.
-        let rows = above.iter().rev();
-        if let Some((line, names)) = rows.max_by_key(|(_, names)| known_names::<F>(options, names))
+        let rows = lines.into_iter().zip(rows).rev();
+        let best = rows.max_by_key(|(_, row)| {
+            let texts = row.iter().map(|cell| &*cell.text);
+            known_names::<F>(options, texts)
+        });
+        if let Some((line, row)) = best
+            && self.read_header(line, &[row]).is_continue()
         {
-            let cells = names.iter().map(|name| TableCell::text(name.as_str()));
-            let cells: Vec<TableCell<'_>> = cells.collect();
-            if self.read_header(*line, &cells).is_continue() {
-                let mut columns = options.columns.iter();
-                let message = match columns.any(|given| given.value.column.index.is_some()) {
-                    true => {
-                        "no row has the name of a column, and letters such as `=A` fit any row; write in a recipe whether the \
-                         file has a header: `header_rows = 0`, or `header_rows = 1`"
-                    }
-                    false => "is not a header; the first row must name the columns, including `id`",
-                };
-                self.rows.add_file_fault(*line, message);
-            }
-            self.header = HeaderState::Found(None);
+            let mut columns = options.columns.iter();
+            let message = match columns.any(|given| given.value.column.index.is_some()) {
+                true => {
+                    "no row has the name of a column, and letters such as `=A` fit any row; write in a recipe whether the \
+                     file has a header: `header_rows = 0`, or `header_rows = 1`"
+                }
+                false => "is not a header; the first row must name the columns, including `id`",
+            };
+            self.rows.add_file_fault(line, message);
         }
+        self.header = HeaderState::Found(None);
         ControlFlow::Break(())
     }
 }
 
 /// Returns the number of names that columns have. A column that is named by its letter is in each row, so it shows no
 /// header.
-fn known_names<F: Fields>(options: &ReadOptions, names: &[String]) -> usize {
-    let meanings = names
-        .iter()
-        .filter_map(|name| ColumnMeaning::find(F::table(), options, name, 1, None));
-    meanings.count()
+fn known_names<'n, F: Fields>(
+    options: &ReadOptions,
+    names: impl Iterator<Item = &'n str>,
+) -> usize {
+    names
+        .filter_map(|name| ColumnMeaning::find(F::table(), options, name, 1, None))
+        .count()
 }
 
 /// Joins the rows of a header by blanks. A blank cell has the text at its left, as in merged cells, if both have a text
 /// below.
-pub(in crate::import) fn joined_header<'t>(
-    rows: impl DoubleEndedIterator<Item = &'t [String]>,
-) -> Vec<String> {
+pub(in crate::import) fn joined_header(rows: &[OwnedRow]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for row in rows.rev() {
+    for row in rows.iter().rev() {
         let mut group = "";
         names.resize(names.len().max(row.len()), String::new());
         for (at, below) in names.iter_mut().enumerate() {
-            let text = row.get(at).map_or("", |text| text.trim_matches(is_blank));
+            let cell = row.get(at);
+            let text = cell.map_or("", |cell| cell.text.trim_matches(is_blank));
             let is_group = !below.is_empty();
             if !text.is_empty() {
                 group = if is_group { text } else { "" };
@@ -466,16 +458,13 @@ const NO_FORMATS: &str = "is an .xls or .ods file, whose number formats are not 
                           plain numbers there; save it as .xlsx to have them checked";
 
 /// Reports prices in a file whose currencies are not known.
-fn refuse_prices(table: &FieldTable, columns: &Columns<'_>, faults: &mut RowFaults<'_>) {
-    for meaning in &columns.meanings {
-        let ColumnMeaning::Fields(fields) = meaning else {
-            continue;
-        };
-        let names = fields.iter().map(|at| &table.fields[*at].column);
-        for name in names.filter(|name| name.ends_with("_usd")) {
-            let message = "the currency of a price in an .xls or .ods file is not known; save the file as .xlsx";
-            faults.push(name, message);
-        }
+fn refuse_prices<F: Fields>(columns: &Columns<'_>, faults: &mut RowFaults<'_>) {
+    let fields = columns.meanings.iter().flat_map(ColumnMeaning::fields);
+    let names = fields.map(|at| &F::table().fields[*at].column);
+    for name in names.filter(|name| name.ends_with("_usd")) {
+        let message =
+            "the currency of a price in an .xls or .ods file is not known; save the file as .xlsx";
+        faults.push(name, message);
     }
 }
 
@@ -507,11 +496,8 @@ fn check_unnamed(
 
 /// Returns true if a row contains totals: a word for it, and otherwise only numbers.
 fn is_total(cells: &[TableCell<'_>]) -> bool {
-    #[rustfmt::skip]
-    const WORDS: &[&str] = &[
-        "total", "totals", "grandtotal", "subtotal", "sum", "average", "mean", "median", "summe", "gesamt", "insgesamt", "mittelwert",
-        "durchschnitt", "somme", "moyenne", "totale", "promedio", "suma",
-    ];
+    const WORDS: &str = "total totals grandtotal subtotal sum average mean median summe gesamt insgesamt mittelwert \
+                         durchschnitt somme moyenne totale promedio suma";
     let mut filled = cells.iter().filter(|cell| !cell.is_blank());
     let is_number = |cell: &TableCell<'_>| {
         cell.text.chars().all(|sign| {
@@ -522,7 +508,7 @@ fn is_total(cells: &[TableCell<'_>]) -> bool {
     let word = filled
         .next()
         .map(|cell| comparable(cell.text.split(['(', ':']).next().unwrap_or_default()));
-    word.is_some_and(|word| WORDS.contains(&word.as_str())) && filled.all(is_number)
+    word.is_some_and(|word| has_word(WORDS, &word)) && filled.all(is_number)
 }
 
 #[cfg(test)]
@@ -540,15 +526,11 @@ mod tests {
             &[&["A", ""], &["B", "C"], &["D", "E"]], &["A B D", "A C E"];
         ];
         for (rows, expected) in cases {
-            let rows: Vec<Vec<String>> = rows
+            let rows: Vec<OwnedRow> = rows
                 .iter()
-                .map(|row| row.iter().map(|text| (*text).to_owned()).collect())
+                .map(|row| row.iter().map(|text| TableCell::text(*text)).collect())
                 .collect();
-            assert_eq!(
-                joined_header(rows.iter().map(Vec::as_slice)),
-                expected,
-                "{rows:?}"
-            );
+            assert_eq!(joined_header(&rows), expected, "{rows:?}");
         }
     }
 

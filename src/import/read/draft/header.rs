@@ -76,7 +76,7 @@ fn is_second(kind: RowKind, first: &Row, second: &Row) -> bool {
     if !fits || !filled.clone().any(is_gap) || second.iter().any(is_data) {
         return false;
     }
-    let names = joined_names(&[first.clone(), second.clone()]);
+    let names = joined_header(&[first.clone(), second.clone()]);
     filled.any(|at| {
         let own = &*second[at].text;
         let is_known = |name: &str| known_name(kind, name).is_some();
@@ -84,19 +84,10 @@ fn is_second(kind: RowKind, first: &Row, second: &Row) -> bool {
     })
 }
 
-/// Returns the names of the columns of a header.
-fn joined_names(rows: &[Row]) -> Vec<String> {
-    let texts = rows
-        .iter()
-        .map(|row| row.iter().map(|cell| cell.text.to_string()).collect());
-    let texts: Vec<Vec<String>> = texts.collect();
-    joined_header(texts.iter().map(Vec::as_slice))
-}
-
 /// Returns the columns of a table. Equal columns with one header are one.
 pub(super) fn columns(rows: &[Row], header: Header) -> Vec<DraftColumn> {
     let (head, body) = rows[header.first..].split_at(header.rows);
-    let mut names = joined_names(head);
+    let mut names = joined_header(head);
     let width = body.iter().map(Vec::len).max().unwrap_or(0);
     names.resize(names.len().max(width), String::new());
     let numbered = numbered(&names);

@@ -13,7 +13,6 @@ mod format;
 #[cfg(test)]
 mod tests;
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
@@ -237,7 +236,7 @@ impl SheetRows<'_> {
     }
 
     /// Reads the rows.
-    pub fn read(mut self, bounds: &Bounds, table: &mut impl RowSink) -> io::Result<()> {
+    pub fn read(mut self, bounds: &Bounds, table: &mut dyn RowSink) -> io::Result<()> {
         let mut row = SheetRow::default();
         while let Some((position, cell)) = self.next_cell()? {
             if position.0 != row.at {
@@ -284,8 +283,7 @@ impl SheetRows<'_> {
             if cell.text.is_empty() && cell.fault.is_none() {
                 continue;
             }
-            let link = self.annotations.link(position);
-            cell.link = link.map(|link| Cow::Owned(link.to_owned()));
+            cell.link = self.annotations.link(position).map(str::to_owned);
             return Ok(Some((position, cell)));
         }
     }
@@ -295,7 +293,7 @@ impl SheetRows<'_> {
         &mut self,
         row: &SheetRow,
         bounds: &Bounds,
-        table: &mut impl RowSink,
+        table: &mut dyn RowSink,
     ) -> ControlFlow<()> {
         let line = u64::from(row.at) + 1;
         if row.cells.is_empty() {
