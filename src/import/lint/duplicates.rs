@@ -1,16 +1,15 @@
 //! Rows that probably describe the same thing.
 
-use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::identity::{Identity, MatchKey};
+use super::identity::MatchKey;
 use super::lintable::Lintable;
 use super::rule::RowLocation;
 use crate::import::findings::Finding;
 use crate::model::Id;
 
 /// A row of the import that has a certain match key.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct KeyHolder {
     id: Id,
     /// Whether the import brings the key to the row.
@@ -35,8 +34,6 @@ pub(super) struct ComparedRow<'a, F> {
 pub(super) struct Duplicates {
     /// The rows with each key. The first is at the key, the others are at the numbers after it.
     holders: HashMap<u64, KeyHolder>,
-    /// The identities of the rows that were compared by them.
-    identities: HashMap<(&'static str, Id), Identity>,
     /// The marks of the values that the import brings to each kind of row.
     pub brought: BTreeMap<&'static str, BTreeSet<String>>,
 }
@@ -57,31 +54,27 @@ impl Duplicates {
         row: &ComparedRow<'_, F>,
         find: &FindRow<'_, F>,
     ) -> Option<Finding> {
-        let identity = LazyCell::new(|| row.fields.identity());
         let is_unchanged = row.before == Some(row.fields);
         let before = row.before.filter(|_| !is_unchanged);
         let known = before.map(F::match_keys).unwrap_or_default();
         let mut found = None;
         for own in row.fields.match_keys() {
             let is_known = known.iter().any(|known| known.key == own.key)
-                && (own.also.is_none() || before.map(F::identity).as_ref() == Some(&*identity));
+                && own
+                    .identity
+                    .is_none_or(|of| before.map(of) == Some(of(row.fields)));
             let is_brought = row.is_imported && !is_unchanged && !is_known;
             let mut count = 0;
-            while let Some(other) = self.holders.get(&own.key.wrapping_add(count)).copied() {
+            while let Some(other) = self.holders.get(&own.key.wrapping_add(count)) {
                 count += 1;
-                if found.is_none()
-                    && (is_brought || other.is_brought)
-                    && own
-                        .also
-                        .is_none_or(|condition| condition(&identity, self.identity(other.id, find)))
-                {
+                if found.is_none() && (is_brought || other.is_brought) {
                     found = report(row, &own, is_brought, other.id, find);
                 }
             }
             if is_brought {
                 self.bring::<F>(row.fields.mark(own.rule));
             }
-            let max = if own.also.is_some() { MAX_COMPARED } else { 1 };
+            let max = own.identity.map_or(1, |_| MAX_COMPARED);
             if row.is_imported && count < max {
                 let id = row.id;
                 let holder = KeyHolder { id, is_brought };
@@ -95,23 +88,21 @@ impl Duplicates {
     pub fn bring<F: Lintable>(&mut self, mark: String) {
         self.brought.entry(F::STEM).or_default().insert(mark);
     }
-
-    fn identity<F: Lintable>(&mut self, id: Id, find: &FindRow<'_, F>) -> &Identity {
-        let identity = || find(id).map(|(_, fields)| fields.identity());
-        let known = self.identities.entry((F::STEM, id));
-        known.or_insert_with(|| identity().unwrap_or_default())
-    }
 }
 
-/// Reports the row to which the import brings the key, since the curator can correct it.
+/// Reports that two rows with the same key are duplicates, if they are. The finding is about the row to which the import
+/// brings the key, since the curator can correct it.
 fn report<F: Lintable>(
     row: &ComparedRow<'_, F>,
-    own: &MatchKey<'_>,
+    own: &MatchKey<'_, F>,
     is_brought: bool,
     other: Id,
     find: &FindRow<'_, F>,
 ) -> Option<Finding> {
     let (location, fields) = find(other)?;
+    own.identity
+        .is_none_or(|of| of(row.fields).is_similar(&of(&fields)))
+        .then_some(())?;
     if is_brought {
         let message = (own.message)(&describe::<F>(other, &location));
         let value = Some(&*own.value);

@@ -8,8 +8,7 @@ use super::texts::valid_issn;
 use crate::model::Message;
 
 /// A value that should differ between rows. Rows with equal match keys are probable duplicates.
-#[derive(Clone, Debug)]
-pub(in crate::import) struct MatchKey<'a> {
+pub(in crate::import) struct MatchKey<'a, F> {
     /// The rule that duplicates break.
     pub rule: &'static str,
     /// The field to report, and its value.
@@ -17,8 +16,8 @@ pub(in crate::import) struct MatchKey<'a> {
     pub value: Cow<'a, str>,
     /// The hash of the kind of row, the rule and the comparable value.
     pub key: u64,
-    /// Another condition that duplicates fulfil.
-    pub also: Option<fn(&Identity, &Identity) -> bool>,
+    /// Returns the identity of a row, if duplicates have similar ones too.
+    pub identity: Option<fn(&F) -> Identity>,
     /// Returns the problem and its remedy, for a description of the other row.
     pub message: fn(&str) -> Message,
 }
@@ -32,7 +31,7 @@ pub(super) fn key_of(key: impl Hash) -> u64 {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::import) struct Identity {
     name: String,
-    /// The long words of the name.
+    /// The abbreviation, and the words of the name, if they are long.
     words: Vec<String>,
     abbv: Option<String>,
     /// The valid ISSNs.
@@ -42,11 +41,12 @@ pub(in crate::import) struct Identity {
 impl Identity {
     pub fn of_name(name: &str, abbv: Option<&str>) -> Identity {
         let is_long = |word: &String| word.len() > 2;
-        let words = name.split([' ', '-']).map(comparable);
+        let abbv = abbv.map(comparable).filter(is_long);
+        let words = name.split([' ', '-']).map(comparable).filter(is_long);
         Identity {
             name: comparable(name),
-            words: words.filter(is_long).collect(),
-            abbv: abbv.map(comparable).filter(is_long),
+            words: words.chain(abbv.clone()).collect(),
+            abbv,
             issns: Vec::new(),
         }
     }
@@ -59,23 +59,18 @@ impl Identity {
         }
     }
 
-    /// Returns true if the names are similar, the abbreviations are equal, or one name contains the other abbreviation.
-    pub fn has_similar_name(&self, other: &Identity) -> bool {
-        let names = |of: &Identity, abbv: &Option<String>| {
-            abbv.as_ref().is_some_and(|abbv| of.words.contains(abbv))
-        };
-        self.abbv.is_some() && self.abbv == other.abbv
-            || names(self, &other.abbv)
-            || names(other, &self.abbv)
-            || are_similar(&self.name, &other.name)
-    }
-
-    /// Returns true unless both have valid ISSNs, and none in common.
-    pub fn may_be_one_journal(&self, other: &Identity) -> bool {
-        let mut issns = self.issns.iter();
-        self.issns.is_empty()
-            || other.issns.is_empty()
-            || issns.any(|issn| other.issns.contains(issn))
+    /// Returns true if both have a common ISSN. If one has none, returns true if the names are similar, the abbreviations
+    /// are equal, or one name contains the other abbreviation.
+    pub fn is_similar(&self, other: &Identity) -> bool {
+        if !self.issns.is_empty() && !other.issns.is_empty() {
+            return self.issns.iter().any(|issn| other.issns.contains(issn));
+        }
+        let mut pairs = [(self, other), (other, self)].into_iter();
+        pairs.any(|(one, other)| {
+            one.abbv
+                .as_ref()
+                .is_some_and(|abbv| other.words.contains(abbv))
+        }) || are_similar(&self.name, &other.name)
     }
 }
 
@@ -101,12 +96,12 @@ mod tests {
         ];
         for (one, other, expected) in cases {
             assert_eq!(
-                of(one).has_similar_name(&of(other)),
+                of(one).is_similar(&of(other)),
                 expected,
                 "{one:?} {other:?}"
             );
             assert_eq!(
-                of(other).has_similar_name(&of(one)),
+                of(other).is_similar(&of(one)),
                 expected,
                 "{other:?} {one:?}"
             );

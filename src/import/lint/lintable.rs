@@ -19,16 +19,11 @@ pub(in crate::import) trait Lintable: Fields {
     const RULES: &[RowRule<Self>] = &[];
 
     /// The keys that should be unique among rows of this kind.
-    fn match_keys(&self) -> Vec<MatchKey<'_>>;
+    fn match_keys(&self) -> Vec<MatchKey<'_, Self>>;
 
     /// Returns a part of the stored JSON of all rows with an equal key of this rule.
     fn mark(&self, _rule: &str) -> String {
         String::new()
-    }
-
-    /// Returns the identity of a row, for rows that share a match key.
-    fn identity(&self) -> Identity {
-        Identity::default()
     }
 
     /// Returns the words of a field that licenses compare.
@@ -48,14 +43,14 @@ fn name_key<'a, F: Fields>(
     name: Cow<'a, str>,
     more: impl Hash,
     message: fn(&str) -> Message,
-) -> Option<MatchKey<'a>> {
+) -> Option<MatchKey<'a, F>> {
     let form = comparable(&name);
     (!form.is_empty() && !is_placeholder("name", &name)).then(|| MatchKey {
         rule,
         field: "name",
         value: name,
         key: key_of((F::STEM, rule, form, more)),
-        also: None,
+        identity: None,
         message,
     })
 }
@@ -71,10 +66,6 @@ impl Lintable for ConferenceFields {
         }
     }
 
-    fn identity(&self) -> Identity {
-        Identity::of_name(self.name(), self.abbv.as_deref())
-    }
-
     fn words(&self, field: &str) -> &[String] {
         match field {
             "country" => self.country.as_slice(),
@@ -86,10 +77,10 @@ impl Lintable for ConferenceFields {
         self.start_date
     }
 
-    fn match_keys(&self) -> Vec<MatchKey<'_>> {
+    fn match_keys(&self) -> Vec<MatchKey<'_, Self>> {
         // Editions without a year have equal keys only if they start on the same day.
         let start = self.start_date.filter(|_| self.year.is_none());
-        let name = name_key::<Self>(
+        let name = name_key(
             "same_name_and_year",
             self.name().into(),
             (self.year, start),
@@ -99,61 +90,50 @@ impl Lintable for ConferenceFields {
                 )
             },
         );
-        let mut match_keys: Vec<MatchKey<'_>> = name.into_iter().collect();
-        if let Some(start) = self.start_date {
-            let city = self.city.as_deref().map(comparable).unwrap_or_default();
-            match_keys.push(MatchKey {
-                rule: "same_meeting",
-                field: "name",
-                value: self.name().into(),
-                key: key_of((start, city)),
-                also: Some(Identity::has_similar_name),
-                message: |other| {
-                    message!(
-                        "begins on the same day in the same city as {other}, with nearly the same name or abbreviation; \
-                         remove one of them, or correct them"
-                    )
-                },
-            });
-        }
-        match_keys
+        let meeting = self.start_date.map(|start| MatchKey {
+            rule: "same_meeting",
+            field: "name",
+            value: self.name().into(),
+            key: key_of((start, self.city.as_deref().map(comparable).unwrap_or_default())),
+            identity: Some(|row: &Self| Identity::of_name(row.name(), row.abbv.as_deref())),
+            message: |other| {
+                message!(
+                    "begins on the same day in the same city as {other}, with nearly the same name or abbreviation; \
+                     remove one of them, or correct them"
+                )
+            },
+        });
+        name.into_iter().chain(meeting).collect()
     }
 }
 
 impl Lintable for JournalFields {
     const RULES: &[RowRule<Self>] = JOURNAL_RULES;
 
-    fn identity(&self) -> Identity {
-        Identity::of_issns(issns(self))
-    }
-
-    fn match_keys(&self) -> Vec<MatchKey<'_>> {
-        let mut match_keys: Vec<MatchKey<'_>> = Vec::with_capacity(3);
-        for (field, issn) in issns(self).filter(|(field, issn)| !is_placeholder(field, issn)) {
-            // A journal may have one ISSN for both editions.
-            let key = normalized(issn).map(key_of);
-            let Some(key) = key.filter(|key| match_keys.iter().all(|other| other.key != *key))
-            else {
-                continue;
-            };
-            match_keys.push(MatchKey {
+    fn match_keys(&self) -> Vec<MatchKey<'_, Self>> {
+        let valid = issns(self).filter(|(field, issn)| !is_placeholder(field, issn));
+        let valid = valid.filter_map(|(field, issn)| {
+            Some(MatchKey {
                 rule: "issn_twice",
                 field,
                 value: issn.into(),
-                key,
-                        also: None,
+                key: key_of(normalized(issn)?),
+                identity: None,
                 message: |other| {
                     message!("is also an ISSN of {other}; give each journal its own, or remove one of the journals")
                 },
-            });
-        }
-        let name = name_key::<Self>("same_name", self.name().into(), (), |other| {
+            })
+        });
+        let mut match_keys: Vec<MatchKey<'_, Self>> = valid.collect();
+        // A journal may have one ISSN for both editions.
+        match_keys.dedup_by_key(|issn| issn.key);
+        let name = name_key("same_name", self.name().into(), (), |other| {
             message!(
                 "is also the name of {other}; write the ISSNs of both, or keep one id if they are one journal"
             )
         });
         match_keys.extend(name.map(|name| MatchKey {
-            also: Some(Identity::may_be_one_journal),
+            identity: Some(|row: &Self| Identity::of_issns(issns(row))),
             ..name
         }));
         match_keys
@@ -162,18 +142,21 @@ impl Lintable for JournalFields {
 
 /// Returns the fields with an ISSN, and their texts.
 fn issns(journal: &JournalFields) -> impl Iterator<Item = (&'static str, &str)> {
-    let fields = [
-        ("issn_print", &journal.issn_print),
-        ("issn_online", &journal.issn_online),
-    ];
-    let fields = fields.into_iter();
-    fields.filter_map(|(field, issn)| Some((field, issn.as_deref()?)))
+    let print = journal
+        .issn_print
+        .iter()
+        .map(|issn| ("issn_print", &**issn));
+    let online = journal
+        .issn_online
+        .iter()
+        .map(|issn| ("issn_online", &**issn));
+    print.chain(online)
 }
 
 /// Labels are unique when compared exactly. Their keys ignore case, diacritics, blanks and punctuation.
 impl<F: ReferenceFields> Lintable for F {
-    fn match_keys(&self) -> Vec<MatchKey<'_>> {
-        let name = name_key::<Self>("same_name", self.label().into(), (), |other| {
+    fn match_keys(&self) -> Vec<MatchKey<'_, Self>> {
+        let name = name_key("same_name", self.label().into(), (), |other| {
             message!(
                 "differs only in case, diacritics, blanks or punctuation from the name of {other}; link one of them, and \
                  remove the other"

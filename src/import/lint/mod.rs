@@ -21,6 +21,7 @@ mod spellings;
 mod texts;
 
 use std::collections::BTreeMap;
+use std::iter::successors;
 use std::sync::Arc;
 
 use jiff::civil::Date;
@@ -37,7 +38,7 @@ pub(in crate::import) use self::spellings::{Respelling, is_area};
 pub(in crate::import) use self::texts::{is_placeholder, may_be_name, valid_issn};
 use crate::import::findings::{Finding, Findings};
 use crate::model::reference::{ReferenceFields, Referenced};
-use crate::model::{ConferenceFields, Curated, Fault, Id, JournalFields, License, RecordFields};
+use crate::model::{ConferenceFields, Curated, Id, JournalFields, License, RecordFields};
 use crate::store::{Snapshot, StoreError};
 
 /// Checks rows one by one, and finally compares them. An import reports what lint finds afterwards, about the values
@@ -77,15 +78,14 @@ impl Lint {
     ) {
         let fields = after.fields();
         let before = before.filter(|_| !self.checks_all);
-        let mut hits = Vec::new();
         if before != Some(fields) {
-            hits = self::hits(location, fields);
+            let mut found = findings_of(location, fields);
+            if let Some(before) = before.filter(|_| !found.is_empty()) {
+                let known = findings_of(location, before);
+                found.retain(|finding| !known.contains(finding));
+            }
+            self.findings.extend(found);
         }
-        if let Some(before) = before.filter(|_| !hits.is_empty()) {
-            let known = self::hits(location, before);
-            hits.retain(|hit| !known.contains(hit));
-        }
-        self.findings.extend(hits);
         let id = after.id();
         let row = ComparedRow {
             location,
@@ -99,16 +99,16 @@ impl Lint {
         let mut brings = false;
         for spellings in &mut self.spellings {
             let field = spellings.vocabulary.field;
-            let words = fields.words(field);
             let known = before.map_or(&[][..], |before| before.words(field));
-            brings |= words.iter().any(|word| !known.contains(word));
-            spellings.add_row(location, id, words, known);
+            brings |= spellings.add_row(location, id, fields.words(field), known);
         }
         if let Some(day) = fields.first_day() {
             let is_brought = before.and_then(F::first_day) != Some(day);
             brings |= is_brought;
-            let uses = self.days.entry(day).or_default();
-            uses.add(location, id, is_brought);
+            self.days
+                .entry(day)
+                .or_default()
+                .add(location, id, is_brought);
         }
         if brings {
             // Every record has the empty mark.
@@ -171,17 +171,12 @@ impl Lint {
         licenses: &[&Arc<License>],
         fix: bool,
     ) -> (Findings, Vec<Respelling>) {
+        let mut findings = self.findings;
         let mut respellings = Vec::new();
-        let Lint {
-            mut findings,
-            spellings,
-            days,
-            ..
-        } = self;
-        for words in spellings {
+        for words in self.spellings {
             findings.extend(words.check(licenses, fix.then_some(&mut respellings)));
         }
-        findings.extend(crowded_days(&days));
+        findings.extend(crowded_days(&self.days));
         findings.sort();
         (findings, respellings)
     }
@@ -189,50 +184,45 @@ impl Lint {
 
 /// Returns a word of a vocabulary without common differences of spelling, and any other text as it is.
 pub(in crate::import) fn comparable_word(field: &str, word: &str) -> String {
-    let mut vocabularies = [&AREAS, &COUNTRIES].into_iter();
-    let vocabulary = vocabularies.find(|vocabulary| vocabulary.field == field);
-    vocabulary.map_or(word.to_owned(), |vocabulary| (vocabulary.comparable)(word))
+    match [&AREAS, &COUNTRIES]
+        .into_iter()
+        .find(|vocabulary| vocabulary.field == field)
+    {
+        Some(vocabulary) => (vocabulary.comparable)(word),
+        None => word.to_owned(),
+    }
 }
 
 /// Returns the right value of a text, if there is exactly one. An empty text is null.
 pub(in crate::import) fn fix_text(field: &str, text: &str) -> Option<String> {
     // A right value may break another rule. Rules do not undo each other, but a hostile text has many faults.
     const MAX_STEPS: usize = 20;
-    let mut fixed = None;
-    for _ in 0..MAX_STEPS {
-        let now = fixed.as_deref().unwrap_or(text);
-        let Some(right) = texts::RULES
+    let right = |text: &str| {
+        texts::RULES
             .iter()
-            .find_map(|(_, find)| find(field, now)?.right)
-        else {
-            break;
-        };
-        fixed = Some(right);
-    }
-    fixed
+            .find_map(|(_, find)| find(field, text)?.right)
+    };
+    let steps = successors(right(text), |fixed| right(fixed));
+    steps.take(MAX_STEPS).last()
 }
 
 /// Returns the findings about a single row.
-fn hits<F: Lintable>(location: &RowLocation, fields: &F) -> Vec<Finding> {
-    let mut hits = Vec::new();
+fn findings_of<F: Lintable>(location: &RowLocation, fields: &F) -> Vec<Finding> {
+    let mut findings = Vec::new();
     for (field, value) in F::table().fields.iter().zip(fields.values()) {
         for text in value.texts() {
             let found = texts::RULES.iter().filter_map(|(rule, find)| {
                 let message = find(&field.name, text)?;
                 Some(location.finding(rule, &field.name, Some(text), message))
             });
-            hits.extend(found);
+            findings.extend(found);
         }
     }
-    hits.extend(F::RULES.iter().filter_map(|(rule, find)| {
-        let Fault {
-            field,
-            value,
-            message,
-        } = find(fields)?;
-        Some(location.finding(rule, field, value.as_deref(), message))
+    findings.extend(F::RULES.iter().filter_map(|(rule, find)| {
+        let fault = find(fields)?;
+        Some(location.finding(rule, fault.field, fault.value.as_deref(), fault.message))
     }));
-    hits
+    findings
 }
 
 /// Checks all rows of a database.

@@ -3,7 +3,11 @@
 //! A text is mojibake if encoding it gives UTF-8 again. A real text does so only by chance: nearly all of its letters
 //! beyond ASCII have to form UTF-8 sequences. Most of the chance results are no words ([`is_plausible`]).
 
+use std::iter::successors;
+
 use encoding_rs::{Encoding, MACINTOSH, WINDOWS_1250, WINDOWS_1251, WINDOWS_1252};
+
+use crate::model::message::Joined;
 
 /// The usual wrong encodings, the most frequent one first.
 const ENCODINGS: [&Encoding; 4] = [WINDOWS_1252, MACINTOSH, WINDOWS_1250, WINDOWS_1251];
@@ -19,26 +23,30 @@ pub(super) fn is_control(letter: char) -> bool {
     ('\u{80}'..='\u{9f}').contains(&letter)
 }
 
+/// Returns the text with the second bytes of letters `à`. They are non-breaking spaces, which were replaced or trimmed:
+/// `SocietÃ `.
+fn with_lost_blanks(text: &str) -> String {
+    let restored = text.split(' ').map(|word| match word.strip_suffix('Ã') {
+        Some(begin) if begin.ends_with(char::is_lowercase) => format!("{word}\u{a0}"),
+        _ => word.to_owned(),
+    });
+    restored.joined(" ")
+}
+
 /// Returns the bytes of a text, or `None` if the encoding lacks a character.
 fn encode(text: &str, encoding: &'static Encoding) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
-    for (at, letter) in text.char_indices() {
-        let shown = &text[at..at + letter.len_utf8()];
-        let before = &text[..at];
-        let after = &text[at + letter.len_utf8()..];
-        let ends_word = after.is_empty() || after.starts_with(' ');
-        if letter == 'Ã' && ends_word && before.ends_with(char::is_lowercase) {
-            // The second byte of `à` is a non-breaking space, which was replaced or trimmed: `SocietÃ `.
-            bytes.extend("à".bytes());
-        } else if is_control(letter) {
+    for letter in text.chars() {
+        if is_control(letter) {
             bytes.extend(u8::try_from(letter));
-        } else {
-            let (encoded, _, has_unmappable) = encoding.encode(shown);
-            if has_unmappable {
-                return None;
-            }
-            bytes.extend_from_slice(&encoded);
+            continue;
         }
+        let mut buffer = [0; 4];
+        let (encoded, _, has_unmappable) = encoding.encode(letter.encode_utf8(&mut buffer));
+        if has_unmappable {
+            return None;
+        }
+        bytes.extend_from_slice(&encoded);
     }
     Some(bytes)
 }
@@ -47,10 +55,10 @@ fn encode(text: &str, encoding: &'static Encoding) -> Option<Vec<u8>> {
 fn is_plausible(text: &str) -> bool {
     let letters: Vec<char> = format!(" {text} ").chars().collect();
     let mut foreign = 0;
-    for around in letters.windows(3).filter(|around| !around[1].is_ascii()) {
-        let before = around[0];
-        let letter = around[1];
-        let after = around[2];
+    for [before, letter, after] in letters.array_windows() {
+        if letter.is_ascii() {
+            continue;
+        }
         let is_mixed = match letter {
             // Latin letters, marks and signs.
             '\u{80}'..='ſ'
@@ -80,43 +88,31 @@ fn is_plausible(text: &str) -> bool {
 
 /// Returns the text that UTF-8 decoded in this encoding was, if it is plausible, and whether no letter lost a byte.
 fn decode(text: &str, encoding: &'static Encoding) -> Option<(String, bool)> {
-    let bytes = encode(text, encoding)?;
+    let restored = with_lost_blanks(text);
+    let bytes = encode(&restored, encoding)?;
     let mut decoded = String::with_capacity(text.len());
     let mut count = 0;
     let mut lost = 0;
     for chunk in bytes.utf8_chunks() {
-        count += chunk
-            .valid()
-            .chars()
-            .filter(|letter| !letter.is_ascii())
-            .count();
-        decoded.push_str(chunk.valid());
+        let valid = chunk.valid().chars();
+        count += valid.filter(|letter| !letter.is_ascii()).count();
         let (kept, _) = encoding.decode_without_bom_handling(chunk.invalid());
         // A dash or quotation mark may have come later.
         lost += kept.chars().filter(|letter| letter.is_alphabetic()).count();
-        decoded.push_str(&kept);
+        decoded = decoded + chunk.valid() + &kept;
     }
-    let lost_blank = |word: &str| {
-        let begin = word.strip_suffix('Ã');
-        begin.is_some_and(|begin| begin.ends_with(char::is_lowercase))
-    };
-    let is_whole = lost == 0 && !text.split(' ').any(lost_blank);
+    let is_whole = lost == 0 && restored == text;
     (count > DECODED_PER_LOST * lost && is_plausible(&decoded)).then_some((decoded, is_whole))
 }
 
 /// Returns the original text if the text is mojibake, and whether it is complete.
 pub(super) fn repair(text: &str) -> Option<(String, bool)> {
-    let mut repaired: Option<(String, bool)> = None;
-    for _ in 0..MAX_LAYERS {
-        let (text, was_whole) = repaired
-            .as_ref()
-            .map_or((text, true), |(text, is_whole)| (text, *is_whole));
-        let decoded = ENCODINGS.iter().find_map(|encoding| decode(text, encoding));
-        let Some((better, is_whole)) = decoded else {
-            break;
-        };
-        repaired = Some((better, was_whole && is_whole));
-    }
+    let decode = |text: &str| ENCODINGS.iter().find_map(|encoding| decode(text, encoding));
+    let layers = successors(decode(text), |(text, was_whole)| {
+        let (better, is_whole) = decode(text)?;
+        Some((better, is_whole && *was_whole))
+    });
+    let repaired = layers.take(MAX_LAYERS).last();
     repaired.filter(|(text, _)| !text.chars().any(is_control))
 }
 

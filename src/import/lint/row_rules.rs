@@ -23,19 +23,17 @@ pub(super) const CONFERENCE_RULES: &[RowRule<ConferenceFields>] = &[
 /// The rule about days on which many conferences start.
 pub(super) const CROWDED_DAY: &str = "crowded_day";
 
-/// Returns the date fields and their values.
-fn dates(conference: &ConferenceFields) -> [(&'static str, Option<Date>); 4] {
-    [
+/// Returns the date fields with values.
+fn dates(conference: &ConferenceFields) -> impl Iterator<Item = (&'static str, Date)> {
+    let dates = [
         ("start_date", conference.start_date),
         ("end_date", conference.end_date),
         ("abstract_due_date", conference.abstract_due_date),
         ("late_breaking_due_date", conference.late_breaking_due_date),
-    ]
-}
-
-/// Returns the number of days from one date to another.
-fn days(from: Date, to: Date) -> i32 {
-    from.until(to).map_or(0, |span| span.get_days())
+    ];
+    dates
+        .into_iter()
+        .filter_map(|(field, date)| Some((field, date?)))
 }
 
 fn year_far_from_dates(conference: &ConferenceFields) -> Option<Fault> {
@@ -55,20 +53,15 @@ fn year_far_from_dates(conference: &ConferenceFields) -> Option<Fault> {
 fn year_in_name(conference: &ConferenceFields) -> Option<Fault> {
     let year = conference.year?;
     let name = conference.name.as_deref()?;
-    let is_year =
-        |word: &&str| word.len() == 4 && (word.starts_with("19") || word.starts_with("20"));
-    let named: Vec<u16> = name
-        .split(|letter: char| !letter.is_alphanumeric())
-        .filter(is_year)
-        .filter_map(|word| word.parse().ok())
-        .collect();
+    let words = name.split(|letter: char| !letter.is_alphanumeric());
+    let years =
+        words.filter(|word| word.len() == 4 && (word.starts_with("19") || word.starts_with("20")));
+    let named: Vec<u16> = years.filter_map(|word| word.parse().ok()).collect();
     // A postponed edition keeps its name, and some names contain a distant year.
-    let start = conference
-        .start_date
-        .and_then(|start| u16::try_from(start.year()).ok());
+    let start = conference.start_date.map_or(0, |start| start.year());
     let fits = named
         .iter()
-        .any(|named| *named == year || Some(*named) == start);
+        .any(|named| *named == year || i32::from(*named) == i32::from(start));
     let first = named
         .first()
         .filter(|named| !fits && named.abs_diff(year) <= 5)?;
@@ -80,12 +73,8 @@ fn year_in_name(conference: &ConferenceFields) -> Option<Fault> {
 }
 
 fn unlikely_date(conference: &ConferenceFields) -> Option<Fault> {
-    let (field, date) = dates(conference).into_iter().find_map(|(field, date)| {
-        Some((
-            field,
-            date.filter(|date| !(1900..=2100).contains(&date.year()))?,
-        ))
-    })?;
+    let mut dates = dates(conference);
+    let (field, date) = dates.find(|(_, date)| !(1900..=2100).contains(&date.year()))?;
     Some(Fault::of_value(
         field,
         date,
@@ -97,7 +86,7 @@ fn long_meeting(conference: &ConferenceFields) -> Option<Fault> {
     const MAX_DAYS: i32 = 31;
     let start = conference.start_date?;
     let end = conference.end_date?;
-    let days = days(start, end);
+    let days = (end - start).get_days();
     (days > MAX_DAYS).then(|| {
         Fault::of_value(
             "end_date",
@@ -109,19 +98,12 @@ fn long_meeting(conference: &ConferenceFields) -> Option<Fault> {
 
 fn deadline_after_start(conference: &ConferenceFields) -> Option<Fault> {
     let start = conference.start_date?;
-    let (field, due) = dates(conference)
-        .into_iter()
-        .skip(2)
-        .find_map(|(field, due)| {
-            Some((
-                field,
-                due.filter(|due| *due > start || days(*due, start) > 3 * 366)?,
-            ))
-        })?;
-    let where_ = if due > start {
-        "is after"
-    } else {
-        "is years before"
+    let mut deadlines = dates(conference).filter(|(field, _)| field.ends_with("due_date"));
+    let (field, due) =
+        deadlines.find(|(_, due)| *due > start || (start - *due).get_days() > 3 * 366)?;
+    let where_ = match due > start {
+        true => "is after",
+        false => "is years before",
     };
     Some(Fault::of_value(
         field,
@@ -194,22 +176,17 @@ fn unlikely_number(journal: &JournalFields) -> Option<Fault> {
         ("sjr", journal.sjr, 500.0),
         ("publishing.apc_usd", journal.publishing.apc_usd, 50_000.0),
     ];
-    let high = metrics
-        .into_iter()
-        .find_map(|(field, value, most)| Some((field, value.filter(|value| value.get() > most)?)));
-    if let Some((field, value)) = high {
-        return Some(Fault::of_value(
-            field,
-            value,
-            "is too high for any journal; check for a lost decimal point",
-        ));
+    let mut high = metrics.into_iter().filter_map(|(field, value, most)| {
+        let value = value.filter(|value| value.get() > most)?;
+        let message = "is too high for any journal; check for a lost decimal point";
+        Some(Fault::of_value(field, value, message))
+    });
+    if let Some(fault) = high.next() {
+        return Some(fault);
     }
     const LEAST_PRICE: f64 = 10.0;
-    let price = journal
-        .publishing
-        .apc_usd
-        .filter(|price| price.get() > 0.0 && price.get() < LEAST_PRICE);
-    if let Some(price) = price {
+    let price = journal.publishing.apc_usd;
+    if let Some(price) = price.filter(|price| price.get() > 0.0 && price.get() < LEAST_PRICE) {
         let message = "is too low for any journal; check for a point that groups digits, as in 2.500 for 2500";
         return Some(Fault::of_value("publishing.apc_usd", price, message));
     }

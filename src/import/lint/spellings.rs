@@ -12,7 +12,7 @@ use super::likeness::{MAX_BYTES, comparable, distance};
 use super::rule::{RowLocation, Uses};
 use super::texts::{is_placeholder, tidy};
 use crate::import::findings::Finding;
-use crate::model::message::{Message, Remedy, first_of, message};
+use crate::model::message::{Joined, Message, Remedy, first_of, message};
 use crate::model::{Id, License, Scope, country};
 
 /// A kind of words.
@@ -36,13 +36,6 @@ pub(in crate::import) struct Vocabulary {
     pub separators: &'static [&'static str],
     /// Returns the words of this kind in the scope of a license.
     pub of_scope: fn(&Scope) -> Option<&BTreeSet<String>>,
-}
-
-impl Vocabulary {
-    /// The words that are always right.
-    fn words(&self) -> impl Iterator<Item = &'static str> {
-        self.known.iter().copied().flatten().copied()
-    }
 }
 
 /// The maximum number of different words among which misspellings are sought. The time grows with its square.
@@ -102,11 +95,21 @@ impl Spellings {
         }
     }
 
-    /// Adds the words of a row of the import. `known` are those that are not reported.
-    pub fn add_row(&mut self, location: &RowLocation, id: Id, words: &[String], known: &[String]) {
+    /// Adds the words of a row of the import. `known` are those that are not reported. Returns true if there are others.
+    pub fn add_row(
+        &mut self,
+        location: &RowLocation,
+        id: Id,
+        words: &[String],
+        known: &[String],
+    ) -> bool {
+        let mut brings = false;
         for word in words {
-            self.uses(word).add(location, id, !known.contains(word));
+            let is_brought = !known.contains(word);
+            brings |= is_brought;
+            self.uses(word).add(location, id, is_brought);
         }
+        brings
     }
 
     /// Adds the words of a record of the database. `is_kept` says that the import neither sets nor removes it.
@@ -133,18 +136,17 @@ impl Spellings {
         let mut findings = Vec::new();
         let field = self.vocabulary.field;
         let checker = WordChecker::new(self, licenses);
-        for (word, uses) in self
-            .seen
-            .iter()
-            .filter(|(word, _)| !is_placeholder(field, word))
-        {
-            let Some(first) = &uses.first else { continue };
+        for (word, uses) in &self.seen {
+            let first = uses.first.as_ref();
+            let Some(first) = first.filter(|_| !is_placeholder(field, word)) else {
+                continue;
+            };
             // A right word may break another rule. Rules do not undo each other.
             let max_steps = if respellings.is_some() { 10 } else { 0 };
             let mut right = word.clone();
             let mut fault = checker.find_fault(word, uses);
             for _ in 0..max_steps {
-                let Some(next) = fault.as_ref().and_then(|(_, fault)| fault.right.clone()) else {
+                let Some(next) = fault.as_mut().and_then(|(_, fault)| fault.right.take()) else {
                     break;
                 };
                 fault = checker.find_fault(&next, uses);
@@ -154,13 +156,11 @@ impl Spellings {
                 fault.map(|(rule, message)| first.finding(rule, field, Some(&right), message)),
             );
             if let Some(respellings) = respellings.as_mut().filter(|_| right != *word) {
-                let word = word.clone();
-                let rows = uses.brought.clone();
                 respellings.push(Respelling {
                     field,
-                    word,
+                    word: word.clone(),
                     right,
-                    rows,
+                    rows: uses.brought.clone(),
                 });
             }
         }
@@ -195,8 +195,10 @@ struct WordChecker<'a> {
     restricted: Vec<&'a str>,
     /// The comparable forms of the words of the database before the import.
     stored: HashSet<String>,
-    /// The best word of each comparable form, and whether it is a form of a known word.
-    best: HashMap<String, (Candidate<'a>, bool)>,
+    /// The comparable forms of the words that are always right.
+    known: HashSet<String>,
+    /// The best word of each comparable form.
+    best: HashMap<String, Candidate<'a>>,
     /// Whether there are few enough words to look for misspellings.
     seeks_misspellings: bool,
     /// Whether most words are known. If not, unknown countries are not reported.
@@ -218,43 +220,46 @@ impl<'a> WordChecker<'a> {
                 licensed.entry(word).or_default().push(&license.name);
             }
         }
-        let mut best: HashMap<String, (Candidate<'_>, bool)> = HashMap::new();
+        let right: HashSet<&str> = vocabulary
+            .known
+            .iter()
+            .copied()
+            .flatten()
+            .copied()
+            .collect();
+        let known: HashSet<String> = right.iter().copied().map(comparable).collect();
+        let mut best: HashMap<String, Candidate<'_>> = HashMap::new();
         let mut stored = HashSet::new();
-        let known: Vec<&str> = vocabulary.words().collect();
-        let words = seen.keys().map(String::as_str);
-        let words = words.chain(licensed.keys().copied());
-        for word in known.iter().copied().chain(words) {
+        let words = right.iter().copied().chain(seen.keys().map(String::as_str));
+        for word in words.chain(licensed.keys().copied()) {
             let form = comparable(word);
             let uses = seen.get(word);
-            let is_stored = uses.is_some_and(|uses| uses.is_stored);
-            if is_stored {
-                stored.insert(form.clone());
-            }
-            let is_known = known.contains(&word);
             let candidate = Candidate {
                 is_licensed: licensed.contains_key(word),
-                is_stored,
+                is_stored: uses.is_some_and(|uses| uses.is_stored),
                 total: uses.map_or(0, |uses| uses.total),
-                is_known,
+                is_known: right.contains(word),
                 word,
             };
+            if candidate.is_stored {
+                stored.insert(form.clone());
+            }
             if candidate.may_be_right(vocabulary) {
-                let (best, _) = best.entry(form).or_insert((candidate, is_known));
+                let best = best.entry(form).or_insert(candidate);
                 *best = candidate.max(*best);
             }
         }
-        let is_known_form = |word: &&String| best.get(&comparable(word)).is_some_and(|of| of.1);
-        let known_count = seen.keys().filter(is_known_form).count();
-        let seeks_misspellings = seen.len() <= MAX_WORDS;
-        let mostly_known = known_count * 2 > seen.len();
+        let forms = seen.keys().map(|word| comparable(word));
+        let known_count = forms.filter(|form| known.contains(form)).count();
         WordChecker {
             vocabulary,
             licensed,
             restricted,
             stored,
+            known,
             best,
-            seeks_misspellings,
-            mostly_known,
+            seeks_misspellings: seen.len() <= MAX_WORDS,
+            mostly_known: known_count * 2 > seen.len(),
         }
     }
 
@@ -264,11 +269,11 @@ impl<'a> WordChecker<'a> {
         let form = (self.vocabulary.comparable)(word);
         let best = self.best.get(&form);
         let is_licensed = self.licensed.contains_key(word);
-        let is_known = is_licensed || best.is_some_and(|(_, is_known)| *is_known);
+        let is_known = is_licensed || self.known.contains(&form);
         if !is_known && let Some(parts) = self.parts(word, uses) {
             return Some((list, self.several(&parts, uses)));
         }
-        if let Some((best, _)) = best.filter(|(best, _)| best.word != word) {
+        if let Some(best) = best.filter(|best| best.word != word) {
             return Some((spelling, self.other_spelling(word, best, uses)));
         }
         let tidied = tidied(word);
@@ -282,7 +287,7 @@ impl<'a> WordChecker<'a> {
         if is_known {
             return None;
         }
-        if let Some(meant) = self.nearest(&form, best.map(|(best, _)| *best), uses) {
+        if let Some(meant) = self.nearest(&form, best, uses) {
             return Some((spelling, self.misspelling(meant, uses)));
         }
         self.unexpected(&form, uses)
@@ -293,11 +298,7 @@ impl<'a> WordChecker<'a> {
     fn several(&self, parts: &[String], uses: &Uses) -> Message {
         let message = message!(
             "lists several in one text: {}{}{}; in CSV write `{}`, in JSON one text each",
-            parts
-                .iter()
-                .map(|part| format!("`{part}`"))
-                .collect::<Vec<_>>()
-                .join(", "),
+            parts.iter().map(|part| format!("`{part}`")).joined(", "),
             rows(uses),
             self.blind_licenses(parts),
             parts.join("; ")
@@ -396,35 +397,28 @@ impl<'a> WordChecker<'a> {
         if word.len() > MAX_BYTES {
             return None;
         }
-        for separator in self
-            .vocabulary
-            .separators
-            .iter()
-            .filter(|separator| word.contains(**separator))
-        {
+        let separators = self.vocabulary.separators.iter();
+        for separator in separators.filter(|separator| word.contains(**separator)) {
             let parts = word
                 .split(separator)
                 .map(|part| part.trim_matches(|sign| " []'\"".contains(sign)));
             let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
-            let mut meant = Vec::with_capacity(parts.len());
-            let mut known = 0;
-            for part in &parts {
-                let best = self
-                    .best
-                    .get(&(self.vocabulary.comparable)(part))
-                    .map(|(best, _)| best);
-                let best = best.filter(|best| best.word != word);
-                // A text that occurs more often than its parts is a single word.
-                let is_frequent = |best: &&Candidate<'_>| {
-                    best.is_licensed || best.is_unseen() || best.total >= uses.total
-                };
-                known += usize::from(best.is_some_and(|best| is_frequent(&best)));
-                meant.push(best.map_or(*part, |best| best.word).to_owned());
-            }
+            let best_of = |part: &&str| {
+                let best = self.best.get(&(self.vocabulary.comparable)(part));
+                best.filter(|best| best.word != word)
+            };
+            // A text that occurs more often than its parts is a single word.
+            let known = parts
+                .iter()
+                .filter_map(best_of)
+                .filter(|best| best.is_licensed || best.is_unseen() || best.total >= uses.total);
+            let known = known.count();
             if known > 0
                 && (known == parts.len() && parts.len() > 1 || UNAMBIGUOUS.contains(separator))
             {
-                return Some(meant);
+                let meant = parts.iter();
+                let meant = meant.map(|part| best_of(part).map_or(*part, |best| best.word));
+                return Some(meant.map(str::to_owned).collect());
             }
         }
         None
@@ -432,22 +426,20 @@ impl<'a> WordChecker<'a> {
 
     /// Returns the most similar word. For a word that several records have, only words of licenses count. `own` is the
     /// word's own candidate.
-    fn nearest(&self, form: &str, own: Option<Candidate<'_>>, uses: &Uses) -> Option<&str> {
+    fn nearest(&self, form: &str, own: Option<&Candidate<'_>>, uses: &Uses) -> Option<&str> {
         let max = match form.chars().count() {
             _ if !self.seeks_misspellings => return None,
             0..5 | MAX_BYTES.. => return None,
             5..9 => 1,
             _ => 2,
         };
-        let may_be_meant = |candidate: &Candidate<'_>, is_known: bool| {
-            candidate.is_licensed
-                || uses.total < 2 && (is_known || own.is_none_or(|own| *candidate > own))
-        };
-        let others = self.best.iter().filter(|(other, (candidate, is_known))| {
-            other.as_str() != form && may_be_meant(candidate, *is_known)
+        let others = self.best.iter().filter(|(other, candidate)| {
+            let is_better =
+                || self.known.contains(*other) || own.is_none_or(|own| *candidate > own);
+            *other != form && (candidate.is_licensed || uses.total < 2 && is_better())
         });
-        let near = others.filter_map(|(other, (candidate, _))| {
-            Some((Reverse(distance(form, other, max)?), *candidate))
+        let near = others.filter_map(|(other, candidate)| {
+            Some((Reverse(distance(form, other, max)?), candidate))
         });
         near.max().map(|(_, best)| best.word)
     }

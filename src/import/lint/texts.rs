@@ -1,13 +1,16 @@
 //! Placeholders, damaged texts, website addresses, and ISSNs.
 
+use std::iter::successors;
+
 use url::{Host, Url};
 
 use super::likeness::comparable;
 use super::mojibake;
 use super::rule::TextRule;
+use crate::import::read::words::has_word;
 use crate::model::flat::looks_like_formula;
 use crate::model::fold::fold;
-use crate::model::message::{Message, message};
+use crate::model::message::{Joined, Message, message};
 
 pub(super) const RULES: &[TextRule] = &[
     ("wrong_encoding", wrong_encoding),
@@ -41,13 +44,9 @@ fn is_printable(text: &str) -> bool {
 
 /// Returns the text with single blanks, without blanks at its ends, and without invisible characters.
 pub(super) fn tidy(text: &str) -> String {
-    let words = text
-        .split_whitespace()
-        .map(|word| word.replace(is_invisible, ""));
-    words
-        .filter(|word| !word.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ")
+    let words = text.split_whitespace();
+    let words = words.map(|word| word.replace(is_invisible, ""));
+    words.filter(|word| !word.is_empty()).joined(" ")
 }
 
 fn wrong_encoding(field: &str, text: &str) -> Option<Message> {
@@ -75,9 +74,9 @@ fn wrong_encoding(field: &str, text: &str) -> Option<Message> {
         );
     }
     let letters: Vec<char> = text.chars().collect();
-    let is_lost =
-        |around: &[char]| around[1] == '?' && around[0].is_alphabetic() && around[2].is_lowercase();
-    if field != "url" && letters.windows(3).any(is_lost) {
+    let mut around = letters.array_windows();
+    if field != "url" && around.any(|[a, b, c]| *b == '?' && a.is_alphabetic() && c.is_lowercase())
+    {
         return Some(
             "contains a `?` within a word, probably for a lost letter; correct it from its source"
                 .into(),
@@ -90,13 +89,11 @@ fn html_escape(_field: &str, text: &str) -> Option<Message> {
     let (escape, meant) = first_escape(text)?;
     // Each round reads the whole text, so a long one does not get as many as it has escapes.
     const MAX_ROUNDS: usize = 100;
-    let mut decoded = text.to_owned();
-    for _ in 0..MAX_ROUNDS {
-        let Some((escape, meant)) = first_escape(&decoded) else {
-            break;
-        };
-        decoded = decoded.replace(escape, &meant);
-    }
+    let rounds = successors(Some(text.to_owned()), |text| {
+        let (escape, meant) = first_escape(text)?;
+        Some(text.replace(escape, &meant))
+    });
+    let decoded = rounds.take(MAX_ROUNDS).last()?;
     if decoded.contains(is_lost_sign) {
         return Some(message!(
             "contains `{escape}`, which is HTML for a control character, or contains one; correct it from its source"
@@ -123,10 +120,11 @@ fn first_escape(text: &str) -> Option<(&str, String)> {
     if !text.contains(['&', '<']) {
         return None;
     }
-    let named = ESCAPES.iter().find(|(escape, _)| text.contains(escape));
-    named
-        .map(|(escape, meant)| (*escape, (*meant).to_owned()))
-        .or_else(|| numeric_escape(text))
+    let mut named = ESCAPES.iter();
+    match named.find(|(escape, _)| text.contains(escape)) {
+        Some((escape, meant)) => Some((escape, (*meant).to_owned())),
+        None => numeric_escape(text),
+    }
 }
 
 /// Returns the first numeric character reference, such as `&#xE7;`, and its character.
@@ -148,11 +146,8 @@ fn is_filler(field: &str, text: &str) -> bool {
     if !field.starts_with("issn_") {
         return false;
     }
-    let digits = text.bytes().filter(u8::is_ascii_digit);
-    [b'0', b'9'].iter().any(|filler| {
-        let fillers = digits.clone().take_while(|digit| digit == filler);
-        fillers.count() >= 7
-    })
+    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+    digits.starts_with("0000000") || digits.starts_with("9999999")
 }
 
 /// Returns true for words of absence that are values of this field: abbreviations, the cities Na, Nan, Nil and None, and
@@ -160,7 +155,7 @@ fn is_filler(field: &str, text: &str) -> bool {
 pub(in crate::import) fn may_be_name(field: &str, text: &str) -> bool {
     let text = text.to_lowercase();
     match field {
-        "abbv" | "city" => ["na", "nan", "nil", "none"].contains(&&*text),
+        "abbv" | "city" => has_word("na nan nil none", &text),
         "country" => text == "na",
         _ => false,
     }
@@ -169,33 +164,10 @@ pub(in crate::import) fn may_be_name(field: &str, text: &str) -> bool {
 /// Returns true for placeholder words, filler ISSNs, spreadsheet errors and texts without letters or digits.
 pub(in crate::import) fn is_placeholder(field: &str, text: &str) -> bool {
     // Without blanks and punctuation.
-    const WORDS: &[&str] = &[
-        "tbd",
-        "tba",
-        "tbc",
-        "na",
-        "none",
-        "null",
-        "nil",
-        "nan",
-        "unknown",
-        "undefined",
-        "untitled",
-        "todo",
-        "xxx",
-        "notknown",
-        "notavailable",
-        "notapplicable",
-        "tobeannounced",
-        "tobeconfirmed",
-        "tobedecided",
-        "tobedefined",
-        "tobedetermined",
-    ];
-    // The error values of spreadsheets.
-    const ERRORS: &[&str] = &[
-        "#n/a", "#ref!", "#name?", "#value!", "#div/0!", "#null!", "#num!", "#error!",
-    ];
+    const WORDS: &str = "tbd tba tbc na none null nil nan unknown undefined untitled todo xxx notknown notavailable notapplicable \
+                         tobeannounced tobeconfirmed tobedecided tobedefined tobedetermined";
+    /// The error values of spreadsheets.
+    const ERRORS: &str = "#n/a #ref! #name? #value! #div/0! #null! #num! #error!";
     // No word has a digit or more letters. Other texts need not be folded.
     const MOST_LETTERS: usize = "tobedetermined".len();
     if text.starts_with(|sign: char| sign.is_ascii_digit()) {
@@ -203,15 +175,14 @@ pub(in crate::import) fn is_placeholder(field: &str, text: &str) -> bool {
     }
     let letters = text.chars().filter(|sign| sign.is_alphanumeric());
     let letters = letters.take(MOST_LETTERS + 1).count();
-    let is_error = || text.contains('#') && ERRORS.contains(&&*fold(text.trim()));
-    let may_be_word = || {
-        letters <= MOST_LETTERS
-            && !text.contains(|sign: char| sign.is_ascii_digit())
-            && field != "abbv"
-            && !may_be_name(field, text.trim())
-    };
-    let is_word = || may_be_word() && WORDS.contains(&&*comparable(text));
-    letters == 0 || is_error() || is_filler(field, text) || is_word()
+    let may_be_word = letters <= MOST_LETTERS
+        && !text.contains(|sign: char| sign.is_ascii_digit())
+        && field != "abbv"
+        && !may_be_name(field, text.trim());
+    letters == 0
+        || text.contains('#') && has_word(ERRORS, &fold(text.trim()))
+        || is_filler(field, text)
+        || may_be_word && has_word(WORDS, &comparable(text))
 }
 
 fn placeholder(field: &str, text: &str) -> Option<Message> {
@@ -232,11 +203,12 @@ fn placeholder(field: &str, text: &str) -> Option<Message> {
 }
 
 fn blanks(field: &str, text: &str) -> Option<Message> {
-    let mut pairs = text.chars().zip(text.chars().skip(1));
-    let is_plain = text.trim() == text
+    let has_blanks = match field {
+        "name" => text.split(char::is_whitespace).any(str::is_empty),
         // In other fields double blanks are harmless and frequent.
-        && (field != "name" || !pairs.any(|(one, next)| one.is_whitespace() && next.is_whitespace()))
-        && (is_printable(text) || !text.contains(is_invisible));
+        _ => text.trim() != text,
+    };
+    let is_plain = !has_blanks && (is_printable(text) || !text.contains(is_invisible));
     // The spelling rules report these fields.
     if is_plain || matches!(field, "therapy_areas" | "country") || is_placeholder(field, text) {
         return None;
@@ -261,41 +233,31 @@ fn no_address(field: &str, text: &str) -> Option<Message> {
         return None;
     }
     let with_scheme = format!("https://{}", text.trim_start_matches('/'));
-    Some(
-        if !text.contains("://") && !text.contains('@') && is_website(&with_scheme) {
-            message!("is not a complete address; write `{with_scheme}`")
-        } else {
+    let lacks_scheme = !text.contains("://") && !text.contains('@') && is_website(&with_scheme);
+    Some(match lacks_scheme {
+        true => message!("is not a complete address; write `{with_scheme}`"),
+        false => {
             "is not a website address; write one, such as https://www.example.org, or leave the cell empty".into()
-        },
-    )
+        }
+    })
 }
 
 /// Returns true if the text is one absolute http or https URL with a public host name or an IP address.
 fn is_website(text: &str) -> bool {
     let folded = text.to_ascii_lowercase();
-    let Some(rest) = folded
+    let rest = folded
         .strip_prefix("https://")
-        .or_else(|| folded.strip_prefix("http://"))
-    else {
-        return false;
-    };
+        .or_else(|| folded.strip_prefix("http://"));
     // The URL parser accepts and changes blanks and additional slashes.
-    if rest.starts_with('/')
-        || text.contains(char::is_whitespace)
-        || rest.contains("http://") && !rest.contains(['?', '/'])
-    {
+    if rest.is_none_or(|rest| rest.starts_with('/') || rest.contains(char::is_whitespace)) {
         return false;
     }
     match Url::parse(text).ok().as_ref().and_then(Url::host) {
         Some(Host::Domain(domain)) => {
-            let last = domain
-                .trim_end_matches('.')
-                .rsplit_once('.')
-                .map(|(_, last)| last);
-            last.is_some_and(|last| last.len() > 1 && !domain.contains(".."))
+            let labels = domain.trim_end_matches('.').rsplit_once('.');
+            labels.is_some_and(|(_, last)| last.len() > 1) && !domain.contains("..")
         }
-        Some(Host::Ipv4(_) | Host::Ipv6(_)) => true,
-        None => false,
+        host => host.is_some(),
     }
 }
 
@@ -308,30 +270,31 @@ fn is_issn_field(field: &str, text: &str) -> bool {
 pub(super) fn normalized(text: &str) -> Option<String> {
     let is_sign =
         |sign: &char| !sign.is_whitespace() && !matches!(sign, '-' | '‐' | '‑' | '–' | '—');
-    let mut bare = String::with_capacity(8);
-    for sign in text.chars().filter(is_sign).take(9) {
-        bare.push(sign.to_ascii_uppercase());
-    }
+    let bare = text.chars().filter(is_sign).take(9);
+    let bare: String = bare.map(|sign| sign.to_ascii_uppercase()).collect();
     let (digits, last) = bare.split_at_checked(7)?;
     let is_one = digits.bytes().all(|digit| digit.is_ascii_digit())
-        && matches!(last.as_bytes(), [last] if last.is_ascii_digit() || *last == b'X');
+        && matches!(last.as_bytes(), [b'0'..=b'9' | b'X']);
     is_one.then_some(bare)
+}
+
+/// Returns eight characters of an ISSN with a hyphen.
+fn with_hyphen(signs: &str) -> String {
+    format!("{}-{}", &signs[..4], &signs[4..])
 }
 
 /// Returns a valid ISSN in its usual form. Placeholders are not valid.
 pub(in crate::import) fn valid_issn(field: &str, text: &str) -> Option<String> {
     let signs = normalized(text).filter(|_| is_issn_field(field, text))?;
-    let (digits, last) = signs.split_at(7);
-    last.starts_with(check_digit_of(digits))
-        .then(|| format!("{}-{}", &digits[..4], &signs[4..]))
+    signs
+        .ends_with(check_digit_of(&signs))
+        .then(|| with_hyphen(&signs))
 }
 
-/// Computes the check digit of seven digits: modulus 11, weights 8 to 2 (ISO 3297, annex A).
-fn check_digit_of(digits: &str) -> char {
-    let weighted = digits
-        .chars()
-        .filter_map(|digit| digit.to_digit(10))
-        .zip((2..=8).rev());
+/// Computes the check digit of an ISSN by its first seven digits: modulus 11, weights 8 to 2 (ISO 3297, annex A).
+fn check_digit_of(signs: &str) -> char {
+    let digits = signs[..7].chars().filter_map(|digit| digit.to_digit(10));
+    let weighted = digits.zip((2..=8).rev());
     let rest = weighted.map(|(digit, weight)| digit * weight).sum::<u32>() % 11;
     match (11 - rest) % 11 {
         10 => 'X',
@@ -343,33 +306,24 @@ fn issn_form(field: &str, text: &str) -> Option<Message> {
     if !is_issn_field(field, text) {
         return None;
     }
-    match normalized(text) {
-        Some(signs) => {
-            let usual = format!("{}-{}", &signs[..4], &signs[4..]);
-            (usual != text).then(|| message!("is not in the form of an ISSN; write `{usual}`"))
-        }
-        None => {
-            let digits = text.chars().filter(char::is_ascii_digit).count();
-            let lost = matches!(text.len(), 5..=7) && digits == text.len();
-            let hint = if lost {
-                "; a spreadsheet may have dropped zeros at its beginning"
-            } else {
-                ""
-            };
-            Some(message!(
-                "is not an ISSN; write four digits, a hyphen, and four more, such as 0028-4793{hint}"
-            ))
-        }
+    if let Some(signs) = normalized(text) {
+        let usual = with_hyphen(&signs);
+        return (usual != text).then(|| message!("is not in the form of an ISSN; write `{usual}`"));
     }
+    let lost = matches!(text.len(), 5..=7) && text.bytes().all(|digit| digit.is_ascii_digit());
+    let hint = match lost {
+        true => "; a spreadsheet may have dropped zeros at its beginning",
+        false => "",
+    };
+    Some(message!(
+        "is not an ISSN; write four digits, a hyphen, and four more, such as 0028-4793{hint}"
+    ))
 }
 
 fn issn_check_digit(field: &str, text: &str) -> Option<Message> {
-    if !is_issn_field(field, text) {
-        return None;
-    }
-    let signs = normalized(text)?;
-    let (digits, last) = signs.split_at(7);
-    let expected = check_digit_of(digits);
+    let signs = normalized(text).filter(|_| is_issn_field(field, text))?;
+    let last = &signs[7..];
+    let expected = check_digit_of(&signs);
     (!last.starts_with(expected)).then(|| {
         message!(
             "its check digit is {last}, but its other digits require {expected}; compare it with the journal's own page"

@@ -16,7 +16,7 @@ use super::table_row::RowReader;
 use super::tabular::{HeaderState, TableReader};
 use crate::import::row_faults::RowFaults;
 use crate::model::Fields;
-use crate::model::field::JsonNode;
+use crate::model::field::Field;
 use crate::model::fold::{comparable, is_blank};
 use crate::model::message::message;
 use crate::model::value::JsonType;
@@ -208,7 +208,7 @@ fn is_within(path: &str, of: &str) -> bool {
 /// Reads the objects of a document. A file of JSON lines is read, too.
 pub(in crate::import) fn read_json(
     mut content: impl Read,
-    nodes: &[JsonNode],
+    fields: &[Field],
     bounds: &Bounds,
     objects: &mut dyn RowSink,
 ) -> io::Result<()> {
@@ -232,7 +232,7 @@ pub(in crate::import) fn read_json(
             return Ok(());
         }
     };
-    let Some(items) = rows_of(document, nodes, objects) else {
+    let Some(items) = rows_of(document, fields, objects) else {
         return Ok(());
     };
     let mut line = 1;
@@ -264,14 +264,13 @@ fn are_lines(text: &str) -> bool {
 /// and returns `None`.
 fn rows_of<'t>(
     document: &'t str,
-    nodes: &[JsonNode],
+    fields: &[Field],
     objects: &mut dyn RowSink,
 ) -> Option<Vec<&'t str>> {
     if document.starts_with('[') {
         return Some(items_of(document).collect());
     }
     let members = members(document);
-    let fields = &objects.table().fields;
     let is_field = |name: &str| {
         let mut keys = fields.iter().map(|field| field.name.split('.').next());
         keys.any(|key| key == Some(name))
@@ -306,7 +305,7 @@ fn rows_of<'t>(
                 );
                 objects.warn(message);
             }
-            rows_of(list.get(), nodes, objects)
+            rows_of(list.get(), fields, objects)
         }
         [(one, _), (other, _), ..] => {
             let message = message!(
@@ -749,7 +748,7 @@ mod tests {
             ..ReadOptions::default()
         };
         shown(&options, |objects: &mut TableReader<'_, '_, F>| {
-            read_json(text.as_bytes(), &F::table().nodes, &options.bounds, objects)
+            read_json(text.as_bytes(), &F::table().fields, &options.bounds, objects)
         })
     }
 
@@ -817,7 +816,7 @@ mod tests {
                 let text = &b"[{\"id\":1},\n{\"name\":\"\xff\"}]"[..];
                 read_json(
                     text,
-                    &OrganizationFields::table().nodes,
+                    &OrganizationFields::table().fields,
                     &Bounds::default(),
                     objects,
                 )

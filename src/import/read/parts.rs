@@ -71,8 +71,8 @@ pub(in crate::import) fn each_part(
                     part.read = Box::new(move |rows| read_jsonl(content, &bounds, rows));
                 }
                 FileFormat::Json => {
-                    let nodes = &kind.table().nodes;
-                    part.read = Box::new(move |rows| read_json(content, nodes, &bounds, rows));
+                    let fields = &kind.table().fields;
+                    part.read = Box::new(move |rows| read_json(content, fields, &bounds, rows));
                 }
                 FileFormat::Csv | FileFormat::Xlsx => {
                     let table = CsvTable::open(content, kind.table(), options)?;

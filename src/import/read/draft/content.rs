@@ -71,12 +71,13 @@ impl DraftColumn {
         use ValueKind::{Date, Integer, Number, Year};
         let kind = field_named(fields[0]).map(|field| field.kind);
         let may_be_word = !matches!(kind, Some(Number | Integer | Year | Date));
-        let mut told = self.cells.clone();
-        told.retain(|cell| {
+        let told = self.cells.iter().filter(|cell| {
             !is_absence(fields[0], &cell.text) && (may_be_word || has_digit(&cell.text))
         });
-        let taken = told.iter().filter(|cell| are_taken(fields, cell, notation));
-        (told.len(), taken.count())
+        let taken = told
+            .clone()
+            .filter(|cell| are_taken(fields, cell, notation));
+        (told.clone().count(), taken.count())
     }
 }
 
@@ -123,15 +124,11 @@ pub(super) fn are_taken(fields: &[&str], cell: &TableCell<'_>, notation: &Notati
         ValueKind::Number => [DecimalSign::Point, DecimalSign::Comma]
             .into_iter()
             .any(|sign| {
-                let decimal = Some(sign);
-                is_value(
-                    field,
-                    cell,
-                    &Notation {
-                        decimal,
-                        ..*notation
-                    },
-                )
+                let notation = Notation {
+                    decimal: Some(sign),
+                    ..*notation
+                };
+                is_value(field, cell, &notation)
             }),
         _ => is_value(field, cell, notation),
     }

@@ -30,7 +30,7 @@ use crate::model::fold::comparable;
 use crate::model::printable::Printable;
 use assign::{Assigned, PRICE};
 use content::{DraftColumn, described};
-use header::{Header, columns};
+use header::{columns, find_header};
 use names::year_of;
 use notation::{Reading, date_order, decimal_sign, empty_in_field, empty_texts, list_separator};
 
@@ -92,12 +92,10 @@ impl Draft {
         let rows = &*sample.rows;
         let header = match sample.notation.container {
             _ if rows.is_empty() => return None,
-            Container::Json => Header { first: 0, rows: 1 },
-            Container::Csv | Container::Sheet | Container::OldSheet => {
-                Header::find(sample.kind, rows)
-            }
+            Container::Json => 0..1,
+            _ => find_header(sample.kind, rows),
         };
-        let columns = columns(rows, header);
+        let columns = columns(&rows[header.clone()], &rows[header.end..]);
         let has = |name: String| {
             columns
                 .iter()
@@ -106,7 +104,7 @@ impl Draft {
         let is_export = flat::columns(sample.kind.table(), false)
             .into_iter()
             .all(has);
-        let assigned = Assigned::new(sample.kind, columns, header.rows > 0, &sample.notation);
+        let assigned = Assigned::new(sample.kind, columns, !header.is_empty(), &sample.notation);
         let mut text = DraftText {
             sample,
             is_export,
@@ -123,7 +121,7 @@ impl Draft {
         if let Some(sheet) = sheet {
             text.push_sheet(sheet, sheets);
         }
-        match header.rows {
+        match header.len() {
             0 => text.push(
                 "header_rows = 0    # the first row looks like those below; if it has the names of the columns, write 1",
             ),

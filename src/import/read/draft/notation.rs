@@ -11,6 +11,7 @@ use crate::import::read::loose::is_zero;
 use crate::import::read::numbers::with_decimal;
 use crate::import::read::table_cell::Notation;
 use crate::import::read::table_row::is_issn;
+use crate::model::field::Field;
 use crate::model::value::ValueKind;
 use crate::model::value::text::ITEM_SEPARATOR;
 
@@ -25,13 +26,21 @@ pub(super) enum Reading {
     Open(usize, String),
 }
 
-/// Returns the columns with fields of some kinds.
+impl Reading {
+    /// Returns the reading of cells with several meanings.
+    fn open(cells: &[&str]) -> Reading {
+        Reading::Open(cells.len(), cells[0].to_owned())
+    }
+}
+
+/// Returns the columns with fields of some kinds, and their first fields.
 fn columns_of(
     columns: &[DraftColumn],
     is_kind: fn(ValueKind) -> bool,
-) -> impl Iterator<Item = &DraftColumn> {
+) -> impl Iterator<Item = (&DraftColumn, &'static Field)> {
     let columns = columns.iter();
-    columns.filter(move |column| column.field().is_some_and(|field| is_kind(field.kind)))
+    let columns = columns.filter_map(|column| Some((column, column.field()?)));
+    columns.filter(move |(_, field)| is_kind(field.kind))
 }
 
 /// Returns the decimal sign of the numbers.
@@ -40,7 +49,7 @@ pub(super) fn decimal_sign(columns: &[DraftColumn], notation: &Notation) -> Read
     let mut points = 0;
     let mut commas = 0;
     let mut has_groups = true;
-    for column in columns_of(columns, |kind| kind == ValueKind::Number) {
+    for (column, field) in columns_of(columns, |kind| kind == ValueKind::Number) {
         for cell in column.cells.iter().filter(|cell| !cell.is_number) {
             let text = cell.text.trim();
             match (with_decimal(text, '.'), with_decimal(text, ',')) {
@@ -48,13 +57,10 @@ pub(super) fn decimal_sign(columns: &[DraftColumn], notation: &Notation) -> Read
                 (None, Some(_)) => commas += 1,
                 _ => {}
             }
-            let is_value = column
-                .field()
-                .is_some_and(|field| is_value(field, cell, notation));
-            if !is_value && are_taken(&column.fields, cell, notation) {
+            if !is_value(field, cell, notation) && are_taken(&column.fields, cell, notation) {
                 // A price has no thousandths, so `3,000` are thousands.
-                has_groups &= column.fields[0].ends_with("_usd") && cell.text.contains(',');
-                open.push(cell.text.to_string());
+                has_groups &= field.column.ends_with("_usd") && text.contains(',');
+                open.push(&*cell.text);
             }
         }
     }
@@ -63,7 +69,7 @@ pub(super) fn decimal_sign(columns: &[DraftColumn], notation: &Notation) -> Read
         _ if open.is_empty() => Reading::NotNeeded,
         (1.., 0) => Reading::One("point"),
         (0, 0) if has_groups => Reading::One("point"),
-        _ => Reading::Open(open.len(), open.swap_remove(0)),
+        _ => Reading::open(&open),
     }
 }
 
@@ -74,15 +80,15 @@ pub(super) fn date_order(columns: &[DraftColumn]) -> Reading {
     let mut months_first = 0;
     let mut is_order_needed = false;
     let dates = columns_of(columns, |kind| kind == ValueKind::Date);
-    for text in dates.flat_map(DraftColumn::texts) {
+    for text in dates.flat_map(|(column, _)| column.texts()) {
+        let is_needed = days_in(text, None).is_none();
         let dmy = days_in(text, Some(DateOrder::Dmy));
         let mdy = days_in(text, Some(DateOrder::Mdy));
-        let is_needed = days_in(text, None).is_none();
         is_order_needed |= is_needed && dmy.or(mdy).is_some();
         match (dmy, mdy) {
             (Some(_), None) => days_first += 1,
             (None, Some(_)) => months_first += 1,
-            (Some(one), Some(other)) if is_needed && one != other => open.push(text.to_owned()),
+            (Some(one), Some(other)) if is_needed && one != other => open.push(text),
             _ => {}
         }
     }
@@ -92,18 +98,17 @@ pub(super) fn date_order(columns: &[DraftColumn]) -> Reading {
         (1.., 0) => Reading::One("dmy"),
         (0, 0) if open.is_empty() => Reading::One("dmy"),
         _ if open.is_empty() => Reading::NotNeeded,
-        _ => Reading::Open(open.len(), open.swap_remove(0)),
+        _ => Reading::open(&open),
     }
 }
 
 /// Returns the separator of list items.
 pub(super) fn list_separator(columns: &[DraftColumn]) -> Reading {
-    let cells = columns_of(columns, ValueKind::is_list).flat_map(|column| &column.cells);
-    let cells = cells.filter(|cell| cell.json.is_none());
-    let texts: Vec<&str> = cells.map(|cell| &*cell.text).collect();
-    let signs = [ITEM_SEPARATOR, "|", ";", "\n", ",", "/"].into_iter();
-    let mut found = signs.filter(|sign| texts.iter().any(|text| text.contains(sign)));
-    let separator = match found.next() {
+    let cells = columns_of(columns, ValueKind::is_list).flat_map(|(column, _)| &column.cells);
+    let texts = cells.filter(|cell| cell.json.is_none());
+    let texts: Vec<&str> = texts.map(|cell| &*cell.text).collect();
+    let mut signs = [ITEM_SEPARATOR, "|", ";", "\n", ",", "/"].into_iter();
+    let separator = match signs.find(|sign| texts.iter().any(|text| text.contains(sign))) {
         None | Some(ITEM_SEPARATOR) => return Reading::NotNeeded,
         Some(sign @ ("|" | ";" | "\n")) => return Reading::One(sign),
         Some(sign) => sign,
@@ -113,14 +118,13 @@ pub(super) fn list_separator(columns: &[DraftColumn]) -> Reading {
     // An item that comes again is no part of a name.
     let is_item =
         |part: &str| is_area(part) || items.iter().filter(|item| **item == part).count() > 1;
-    let mut found = texts.clone();
-    found.retain(|text| text.contains(separator));
-    let sure = found
-        .iter()
-        .filter(|text| text.split(separator).all(|part| is_item(part.trim())));
-    match sure.count() * 2 > found.len() {
+    let found = texts.into_iter().filter(|text| text.contains(separator));
+    let found: Vec<&str> = found.collect();
+    let mut sure = found.clone();
+    sure.retain(|text| text.split(separator).all(|part| is_item(part.trim())));
+    match sure.len() * 2 > found.len() {
         true => Reading::One(separator),
-        false => Reading::Open(found.len(), found[0].to_owned()),
+        false => Reading::open(&found),
     }
 }
 
@@ -130,9 +134,9 @@ pub(super) fn empty_texts(columns: &[DraftColumn]) -> Vec<&'static str> {
     const EMPTY: &str = "N/A n/a NA #N/A - – — * ** NULL null None";
     let is_used = |text: &&str| {
         let has = |column: &&DraftColumn| column.texts().any(|sample| sample == *text);
-        let with_text: Vec<_> = columns_of(columns, |_| true).filter(has).collect();
-        let mut fields = with_text.iter().flat_map(|column| &column.fields);
-        !with_text.is_empty() && !fields.any(|field| may_be_name(field, text))
+        let with_text = columns.iter().filter(has);
+        let mut fields = with_text.flat_map(|column| &column.fields).peekable();
+        fields.peek().is_some() && !fields.any(|field| may_be_name(field, text))
     };
     EMPTY.split(' ').filter(is_used).collect()
 }
@@ -146,19 +150,17 @@ pub(super) fn empty_in_field<'c>(
 ) -> BTreeMap<&'c str, usize> {
     let mut found = column.counted();
     let field = column.fields.first().copied().unwrap_or("name");
-    let is_text = column
-        .field()
-        .is_some_and(|field| field.kind == ValueKind::Text);
+    let kind = column.field().map(|field| field.kind);
     found.retain(|text, count| {
-        let comes_again = *count > 1 && !has_digit(text);
         let is_bound = text.starts_with(['<', '>', '~', '≤', '≥']);
+        let comes_again = *count > 1 && !has_digit(text);
         let may_be_gap = is_bound || comes_again || is_word_for_none(text) && !has_digit(text);
         let mut cells = column.cells.iter().filter(|cell| cell.text.trim() == *text);
         match () {
             () if empty.contains(text) || field == "name" => false,
             () if is_absence(field, text) => true,
             () if is_issn(field) => is_zero(text) || comes_again && !has_issn(text),
-            () if is_text || !may_be_gap => false,
+            () if kind == Some(ValueKind::Text) || !may_be_gap => false,
             () => cells.any(|cell| !are_taken(&column.fields, cell, notation)),
         }
     });

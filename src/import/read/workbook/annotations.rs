@@ -6,12 +6,10 @@ use std::io::{self, Read, Seek};
 
 use calamine::{DataRef, Dimensions, Xlsx, XlsxFormulaMetadata};
 
-use super::archive::{cell_name, damaged, sheet_error, unreadable};
+use super::archive::{cell_name, sheet_error, unreadable};
+use super::cells::Position;
 use crate::import::read::row_sink::MergedCells;
 use crate::model::message::{Message, message};
-
-/// The maximum number of hyperlinks of several cells. Each is compared with each cell.
-const MAX_WIDE_LINKS: usize = 1_000;
 
 /// The merged cells, hyperlinks and empty formulas of a sheet. Positions are rows and columns, from 0.
 #[derive(Default)]
@@ -21,11 +19,11 @@ pub(super) struct Annotations {
     /// Ranges of merged cells that begin in the last row or above it.
     begun: Vec<Dimensions>,
     /// The hyperlinks of single cells.
-    links: HashMap<(u32, u32), String>,
+    links: HashMap<Position, String>,
     /// The hyperlinks of several cells.
     wide_links: Vec<(Dimensions, String)>,
     /// The cells with a formula without a result.
-    without_result: HashSet<(u32, u32)>,
+    without_result: HashSet<Position>,
 }
 
 impl Annotations {
@@ -39,24 +37,20 @@ impl Annotations {
         for link in book.hyperlinks_by_sheet_name(sheet).map_err(unreadable)? {
             let mut address = link.target.unwrap_or_default();
             // A location within the workbook follows `#`.
-            if let Some(location) = link
-                .location
-                .filter(|location| !location.is_empty() && !address.contains('#'))
+            if let Some(location) = link.location
+                && !location.is_empty()
+                && !address.contains('#')
             {
                 address = format!("{address}#{location}");
             }
-            match address.is_empty() {
-                true => {}
-                false if link.range.start == link.range.end => {
-                    drop(annotations.links.insert(link.range.start, address))
-                }
-                false => annotations.wide_links.push((link.range, address)),
+            if address.is_empty() {
+                continue;
             }
-        }
-        if annotations.wide_links.len() > MAX_WIDE_LINKS {
-            return Err(damaged(format_args!(
-                "its sheet `{sheet}` has more than {MAX_WIDE_LINKS} links of several cells"
-            )));
+            if link.range.start == link.range.end {
+                annotations.links.insert(link.range.start, address);
+            } else {
+                annotations.wide_links.push((link.range, address));
+            }
         }
         annotations.read_formulas(book, sheet)?;
         Ok(annotations)
@@ -71,20 +65,20 @@ impl Annotations {
             .map_err(|error| sheet_error(sheet, last, error))?
         {
             last = Some(cell.pos);
-            let link = match &cell.formula {
-                Some(XlsxFormulaMetadata::Normal { formula }) => hyperlink_in(formula),
+            let link = match cell.formula {
+                Some(XlsxFormulaMetadata::Normal { formula }) => hyperlink_in(&formula),
                 // Only the first cell of a shared formula contains its text.
                 Some(XlsxFormulaMetadata::Shared {
                     shared_index,
                     formula,
                     ..
                 }) => {
-                    let link = hyperlink_in(formula);
-                    shared.extend(link.clone().map(|link| (*shared_index, link)));
+                    let link = hyperlink_in(&formula);
+                    shared.insert(shared_index, link.clone());
                     link
                 }
                 Some(XlsxFormulaMetadata::SharedDerived { shared_index }) => {
-                    shared.get(shared_index).cloned()
+                    shared.get(&shared_index).cloned().flatten()
                 }
                 _ => continue,
             };
@@ -117,20 +111,16 @@ impl Annotations {
     }
 
     /// Returns the address that a cell links to.
-    pub fn link(&self, cell: (u32, u32)) -> Option<&str> {
-        let wide = || {
-            self.wide_links
-                .iter()
-                .find(|(range, _)| range.contains(cell.0, cell.1))
-        };
-        self.links
-            .get(&cell)
-            .or_else(|| wide().map(|(_, address)| address))
-            .map(String::as_str)
+    pub fn link(&self, cell: Position) -> Option<&String> {
+        self.links.get(&cell).or_else(|| {
+            let mut wide = self.wide_links.iter();
+            let found = wide.find(|(range, _)| range.contains(cell.0, cell.1));
+            found.map(|(_, address)| address)
+        })
     }
 
     /// Returns the fault of a cell with a formula without a result.
-    pub fn formula_fault(&self, cell: (u32, u32)) -> Option<Message> {
+    pub fn formula_fault(&self, cell: Position) -> Option<Message> {
         self.without_result.contains(&cell).then(|| {
             message!(
                 "the cell {} contains a formula without a result; open the file in a spreadsheet program, and save it \
@@ -148,17 +138,12 @@ fn hyperlink_in(formula: &str) -> Option<String> {
     formula
         .get(..10)
         .filter(|name| name.eq_ignore_ascii_case("HYPERLINK("))?;
-    let literal = || {
-        let (address, after) = formula[10..]
-            .trim_start()
-            .strip_prefix('"')?
-            .split_once('"')?;
-        after
-            .trim_start()
-            .starts_with([',', ')'])
-            .then(|| address.to_owned())
-    };
-    Some(literal().unwrap_or_else(|| formula.chars().take(200).collect()))
+    let literal = formula[10..].trim_start().strip_prefix('"');
+    let literal = literal.and_then(|literal| literal.split_once('"'));
+    Some(match literal {
+        Some((address, after)) if after.trim_start().starts_with([',', ')']) => address.to_owned(),
+        _ => formula.chars().take(200).collect(),
+    })
 }
 
 #[cfg(test)]

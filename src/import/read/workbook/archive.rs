@@ -2,7 +2,7 @@
 //! are found too, since calamine does not return them. The errors of unreadable workbooks are here.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
 
@@ -13,15 +13,13 @@ use quick_xml::reader::Reader;
 use zip::ZipArchive;
 use zip::result::ZipError;
 
+use super::cells::Position;
 use crate::disk::Bounded;
 use crate::import::read::column_name::column_letters;
 use crate::import::read::source::too_large;
 
 /// The maximum size of all parts together, inflated.
 const MAX_BYTES: u64 = 256 << 20;
-
-/// The maximum number of shared strings that a workbook may announce. calamine reserves memory for them.
-const MAX_STRINGS: u64 = 4_000_000;
 
 /// The number of rows of an Excel sheet.
 const MAX_ROWS: u32 = 1_048_576;
@@ -55,11 +53,10 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<Parts> {
         let part = zip.by_index(at).map_err(zip_error)?;
         let name = part.name().map_err(zip_error)?.to_ascii_lowercase();
         let mut from = Bounded::new(part, left, || too_large(max_bytes));
-        let is_checked = |kind: &&str| name.contains(kind);
-        let rows = if name.ends_with(".xml") && CHECKED_PARTS.iter().any(is_checked) {
-            check_part(&name, &mut from)
-        } else {
-            Ok(HashSet::new())
+        let mut kinds = CHECKED_PARTS.iter();
+        let rows = match name.ends_with(".xml") && kinds.any(|kind| name.contains(kind)) {
+            true => check_part(&name, &mut from),
+            false => Ok(HashSet::new()),
         };
         // The size and the checksum of a part are known at its end.
         match io::copy(&mut from, &mut io::sink()) {
@@ -77,30 +74,22 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<Parts> {
     Ok(Parts::Xlsx(hidden.collect()))
 }
 
-/// Checks what calamine cannot read, or would read as something else: positions and values of cells, and the number of
-/// texts. Returns the hidden rows.
+/// Checks what calamine cannot read, or would read as something else: positions, formats and values of cells. Returns the
+/// hidden rows.
 fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
     let mut hidden = HashSet::new();
     let mut next_row = 0;
     let mut cell = String::new();
     let mut kind = None;
     each_tag(part, from, |tag, content| {
+        let damaged = |why: fmt::Arguments<'_>| Err(damaged_part(part, why));
         let position = attribute(tag, "r").or_else(|| attribute(tag, "ref"));
         let mut corners = position.iter().flat_map(|position| position.split(':'));
         if !corners.all(|corner| row_of(corner).is_some()) {
             let position = position.unwrap_or_default();
-            let why = format_args!("no sheet has the cells `{position:.50}`");
-            return Err(damaged_part(part, why));
+            return damaged(format_args!("no sheet has the cells `{position:.50}`"));
         }
         match tag.local_name().as_ref() {
-            "sst" => {
-                let texts = attribute(tag, "uniqueCount").and_then(|count| count.parse().ok());
-                if texts.is_some_and(|texts: u64| texts > MAX_STRINGS) {
-                    return Err(unusable(format!(
-                        "its cells hold more than {MAX_STRINGS} texts; split it, or save it as CSV in UTF-8"
-                    )));
-                }
-            }
             "row" => {
                 let row = position.and_then(|row| row_of(&row));
                 let row = row.map_or(next_row, |row| row - 1);
@@ -111,22 +100,19 @@ fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
             }
             "c" => {
                 kind = attribute(tag, "t");
-                cell = position.map_or_else(
-                    || format!("a cell of row {next_row}"),
-                    |name| format!("the cell {name}"),
-                );
+                cell = match position {
+                    Some(name) => format!("the cell {name}"),
+                    None => format!("a cell of row {next_row}"),
+                };
                 if !has_attributes(tag) {
-                    let why = format_args!("{cell} has a format that cannot be read");
-                    return Err(damaged_part(part, why));
+                    return damaged(format_args!("{cell} has a format that cannot be read"));
                 }
             }
             name if !has_attributes(tag) => {
-                let why = format_args!("its `{name}` cannot be read");
-                return Err(damaged_part(part, why));
+                return damaged(format_args!("its `{name}` cannot be read"));
             }
             "v" if !is_value(content, kind.as_deref()) => {
-                let why = format_args!("{cell} has a value that cannot be read");
-                return Err(damaged_part(part, why));
+                return damaged(format_args!("{cell} has a value that cannot be read"));
             }
             _ => {}
         }
@@ -137,20 +123,19 @@ fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
 
 /// Returns false if a tag has an attribute that calamine would take for a default: a style, a number format, a calendar.
 fn has_attributes(tag: &BytesStart<'_>) -> bool {
-    let (name, is_valid): (_, fn(&str) -> bool) = match tag.local_name().as_ref() {
-        "c" => ("s", is_number),
-        "numFmt" | "xf" => ("numFmtId", is_number),
-        "workbookPr" => ("date1904", |flag| {
-            ["", "0", "1", "false", "off", "true"].contains(&flag)
-        }),
-        _ => return true,
+    // calamine does not replace entities.
+    let value = |name| Some(tag.try_get_attribute(name).ok()??.value);
+    let is_number = |text: &str| {
+        text.parse()
+            .is_ok_and(|number: u32| number.to_string() == text)
     };
-    attribute(tag, name).is_none_or(|value| is_valid(&value))
-}
-
-fn is_number(text: &str) -> bool {
-    text.parse::<u32>()
-        .is_ok_and(|number| number.to_string() == text)
+    match tag.local_name().as_ref() {
+        "c" => value("s").is_none_or(|style| is_number(&style)),
+        "numFmt" | "xf" => value("numFmtId").is_none_or(|id| is_number(&id)),
+        "workbookPr" => value("date1904")
+            .is_none_or(|flag| ["", "0", "1", "false", "off", "true"].contains(&&*flag)),
+        _ => true,
+    }
 }
 
 /// Returns the row of a cell, or a row itself, from 1. Returns `None` if no sheet has it.
@@ -182,7 +167,7 @@ fn sheet_parts(zip: &mut ZipArchive<impl Read + Seek>) -> io::Result<HashMap<Str
         };
         each_tag(list, from, |tag, _| {
             targets.extend(attribute(tag, "Id").zip(attribute(tag, "Target")));
-            let target = attribute(tag, "id").and_then(|id| targets.get(&id));
+            let target = attribute(tag, "r:id").and_then(|id| targets.get(&id));
             if let (Some(name), Some(target)) = (attribute(tag, "name"), target) {
                 let part = match target.strip_prefix('/') {
                     Some(part) => part.to_owned(),
@@ -221,18 +206,11 @@ fn each_tag(
     }
 }
 
-/// Returns an attribute by its name without a prefix.
+/// Returns an attribute by its name.
 fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
-    let mut attributes = tag.attributes();
-    let mut attributes = attributes.with_checks(false).flatten();
-    let attribute = attributes.find(|attribute| {
-        let key = attribute.key;
-        key.local_name().as_ref() == name && key.as_namespace_binding().is_none()
-    })?;
-    attribute
-        .normalized_value(XmlVersion::Implicit1_0)
-        .ok()
-        .map(Into::into)
+    let attribute = tag.try_get_attribute(name).ok()??;
+    let value = attribute.normalized_value(XmlVersion::Implicit1_0);
+    value.ok().map(Into::into)
 }
 
 fn zip_error(error: ZipError) -> io::Error {
@@ -245,7 +223,7 @@ fn zip_error(error: ZipError) -> io::Error {
     }
 }
 
-fn damaged_part(part: &str, why: impl std::fmt::Display) -> io::Error {
+fn damaged_part(part: &str, why: impl Display) -> io::Error {
     damaged(format_args!("its part `{part:.100}` is damaged: {why}"))
 }
 
@@ -253,7 +231,7 @@ pub(super) const NO_WORKBOOK: &str =
     "it is not an Excel workbook; save it as .xlsx, or as CSV in UTF-8";
 
 /// Returns the name of the cell at a row and column, such as `B7`.
-pub(super) fn cell_name((row, column): (u32, u32)) -> String {
+pub(super) fn cell_name((row, column): Position) -> String {
     format!(
         "{}{}",
         column_letters(usize::try_from(column).unwrap_or(usize::MAX)),
@@ -276,7 +254,7 @@ pub(super) fn unreadable(error: impl Display) -> io::Error {
 }
 
 /// Creates the error of a sheet, after its last cell that could be read.
-pub(super) fn sheet_error(sheet: &str, last: Option<(u32, u32)>, error: XlsxError) -> io::Error {
+pub(super) fn sheet_error(sheet: &str, last: Option<Position>, error: XlsxError) -> io::Error {
     let place = last.map_or("at its first cell".to_owned(), |cell| {
         format!("after the cell {}", cell_name(cell))
     });

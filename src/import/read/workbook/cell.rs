@@ -3,6 +3,8 @@
 use calamine::{Data, ExcelDateTime, ExcelDateTimeType, Style};
 use jiff::civil::Date;
 
+use super::archive::cell_name;
+use super::cells::Position;
 use super::format::{
     CellFormat, DateParts, Meaning, OTHER_TEXT, PARTIAL_DATE, ROUNDED, Refusal, UNIT, UNSHOWN,
 };
@@ -43,57 +45,51 @@ impl CellStyles {
         CellStyles { formats, is_1904 }
     }
 
-    /// Returns the text that a CSV file would contain for the cell with this name.
-    pub fn cell(&self, value: Data, style: usize, name: impl Fn() -> String) -> TableCell<'static> {
+    /// Returns the text that a CSV file would contain for the cell at this position.
+    pub fn cell(&self, value: Data, style: usize, at: Position) -> TableCell<'static> {
         if value == Data::Empty {
             return TableCell::default();
         }
         let Some(format) = self.formats.get(style) else {
             let message = message!(
                 "the cell {} has a format that the workbook lacks; format it again",
-                name()
+                cell_name(at)
             );
             return bad("", message);
         };
         match value {
             Data::Empty => TableCell::default(),
             Data::String(text) if text.is_empty() || format.shows_text => TableCell::text(text),
-            Data::String(text) => refused(text, OTHER_TEXT, format, name),
+            Data::String(text) => refused(text, OTHER_TEXT, format, at),
             Data::Bool(is_true) => TableCell::text(if is_true { "TRUE" } else { "FALSE" }),
-            Data::Int(number) => self.number_cell(number as f64, format, name),
-            Data::Float(number) => self.number_cell(number, format, name),
-            Data::DateTime(time) => self.number_cell(time.as_f64(), format, name),
+            Data::Int(number) => self.number_cell(number as f64, format, at),
+            Data::Float(number) => self.number_cell(number, format, at),
+            Data::DateTime(time) => self.number_cell(time.as_f64(), format, at),
             Data::DateTimeIso(text) | Data::DurationIso(text) => {
-                let day = text.get(..10).and_then(|day| day.parse().ok());
-                match (day, format.meaning(MIN_INEXACT)) {
-                    (None, _) => bad(text, NO_DATE),
-                    (Some(day), Meaning::Date(parts)) => date_cell(day, text, *parts, format, name),
-                    _ => TableCell {
-                        is_date: true,
-                        ..TableCell::text(text)
-                    },
+                let parts = match format.meaning(MIN_INEXACT) {
+                    Meaning::Date(parts) => *parts,
+                    _ => DateParts::ALL,
+                };
+                match text.get(..10).and_then(|day| day.parse().ok()) {
+                    Some(day) => date_cell(day, text, parts, format, at),
+                    None => bad(text, NO_DATE),
                 }
             }
             Data::Error(error) => {
                 let message = message!(
                     "the cell {} contains a spreadsheet error; correct or clear it",
-                    name()
+                    cell_name(at)
                 );
                 bad(error.to_string(), message)
             }
         }
     }
 
-    fn number_cell(
-        &self,
-        stored: f64,
-        format: &CellFormat,
-        name: impl Fn() -> String,
-    ) -> TableCell<'static> {
+    fn number_cell(&self, stored: f64, format: &CellFormat, at: Position) -> TableCell<'static> {
         if !stored.is_finite() {
             let message = message!(
                 "the cell {} contains a value that cannot be read; enter it again",
-                name()
+                cell_name(at)
             );
             return bad(stored.to_string(), message);
         }
@@ -101,40 +97,36 @@ impl CellStyles {
         let number = format!("{stored:.DIGITS_AFTER_FIRST$e}")
             .parse()
             .unwrap_or(stored);
-        let text = format!("{number}");
+        let text = number.to_string();
         let digits = match format.meaning(number) {
-            Meaning::Number(digits) => Some(digits),
-            Meaning::Dash if number == 0.0 => None,
+            Meaning::Number(digits) => digits,
+            Meaning::Other(refusal) => return refused(text, *refusal, format, at),
             Meaning::Date(parts) => {
                 return match day_of(number, self.is_1904) {
-                    Ok((day, clock)) if parts.show_all(day) => {
-                        date_cell(day, format!("{day}{clock}"), *parts, format, name)
+                    Ok((day, clock)) => {
+                        let clock = if parts.show_all(day) { &*clock } else { "" };
+                        date_cell(day, format!("{day}{clock}"), *parts, format, at)
                     }
-                    Ok((day, _)) => date_cell(day, day.to_string(), *parts, format, name),
                     Err((shown, message)) => bad(shown, message),
                 };
             }
-            Meaning::Other(refusal) => return refused(text, *refusal, format, name),
-            Meaning::Dash => return refused(text, UNSHOWN, format, name),
         };
-        if digits.is_some_and(|digits| !digits.show_all(number, &text)) {
+        if !digits.show_all(number, &text) {
             let refusal = if number == 0.0 { UNSHOWN } else { ROUNDED };
-            return refused(text, refusal, format, name);
+            return refused(text, refusal, format, at);
         }
-        let unit = digits.and_then(|digits| digits.unit.clone());
-        let cell = match unit {
-            Some(_) => refused(text, UNIT, format, name),
+        let cell = match digits.unit {
+            Some(_) => refused(text, UNIT, format, at),
             None if number.abs() >= MIN_INEXACT => bad(
-                format!("{stored}"),
+                stored.to_string(),
                 "has more digits than the 15 that spreadsheets keep; format the cell as text, and enter it again",
             ),
             None => TableCell::text(text),
         };
-        let format = (!format.is_plain()).then(|| format.code.clone());
         TableCell {
             is_number: true,
-            unit,
-            format,
+            unit: digits.unit.clone(),
+            format: (!format.is_plain()).then(|| format.code.clone()),
             ..cell
         }
     }
@@ -146,7 +138,7 @@ fn date_cell(
     text: String,
     parts: DateParts,
     format: &CellFormat,
-    name: impl Fn() -> String,
+    at: Position,
 ) -> TableCell<'static> {
     if parts.show_all(day) {
         return TableCell {
@@ -156,7 +148,7 @@ fn date_cell(
     }
     TableCell {
         part_of_date: Some(parts.shown_part(day)),
-        ..refused(text, PARTIAL_DATE, format, name)
+        ..refused(text, PARTIAL_DATE, format, at)
     }
 }
 
@@ -172,17 +164,15 @@ fn refused(
     text: String,
     refusal: Refusal,
     format: &CellFormat,
-    name: impl Fn() -> String,
+    at: Position,
 ) -> TableCell<'static> {
     let Refusal { shows, remedy } = refusal;
-    bad(
-        text,
-        message!(
-            "the cell {} shows {shows}, in the format `{:.100}`; {remedy}",
-            name(),
-            format.code
-        ),
-    )
+    let message = message!(
+        "the cell {} shows {shows}, in the format `{:.100}`; {remedy}",
+        cell_name(at),
+        format.code
+    );
+    bad(text, message)
 }
 
 /// Returns the date of a day number, and its time of day unless that is midnight. The error is the displayed text and
@@ -191,7 +181,7 @@ fn day_of(number: f64, is_1904: bool) -> Result<(Date, String), (String, &'stati
     // The day number of 9999-12-31, the last day of the calendar.
     let last_day = if is_1904 { 2_957_003.0 } else { 2_958_465.0 };
     if number < 0.0 || number.floor() > last_day {
-        return Err((format!("{number}"), NO_DATE));
+        return Err((number.to_string(), NO_DATE));
     }
     let time = ExcelDateTime::new(number, ExcelDateTimeType::DateTime, is_1904);
     let (year, month, day, hour, minute, second, milli) = time.to_ymd_hms_milli();
@@ -201,14 +191,11 @@ fn day_of(number: f64, is_1904: bool) -> Result<(Date, String), (String, &'stati
         return Err((clock, NO_DATE));
     }
     // Excel's 1900 calendar has a 29 February.
-    let day: Date = format!("{year:04}-{month:02}-{day:02}")
-        .parse()
-        .map_err(|_| {
-            (
-                format!("{number}"),
-                "is not a day of the calendar; write another date",
-            )
-        })?;
+    let day = format!("{year:04}-{month:02}-{day:02}");
+    let day = day.parse().map_err(|_| {
+        let reason = "is not a day of the calendar; write another date";
+        (number.to_string(), reason)
+    })?;
     let time = if is_midnight {
         String::new()
     } else {
@@ -270,7 +257,7 @@ mod tests {
         ];
         for (value, style, expected) in cases {
             let shown = format!("{value:?}");
-            let cell = styles.cell(value, style, || "B7".to_owned());
+            let cell = styles.cell(value, style, (6, 1));
             match expected {
                 Ok(text) => assert_eq!((&*cell.text, &cell.fault), (text, &None), "{shown}"),
                 Err(message) => {

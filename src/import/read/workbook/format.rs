@@ -1,15 +1,19 @@
 //! The meaning of number formats. Each format is read once, not for each cell.
 
+use std::mem;
+use std::sync::LazyLock;
+
 use calamine::NumberFormat;
 use jiff::civil::Date;
+use regex::Regex;
+
+use crate::import::read::words::{has_word, pattern};
 
 /// The meaning of numbers in a section of a format.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Meaning {
     /// The stored number.
     Number(Digits),
-    /// A dash, which accounting formats show for zero.
-    Dash,
     Date(DateParts),
     /// Something else than the stored number.
     Other(Refusal),
@@ -60,11 +64,10 @@ pub(super) const OTHER_TEXT: Refusal = Refusal {
 };
 
 /// The digits that a section shows.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Digits {
-    /// Whether the section shows all digits, as the general format does.
-    is_general: bool,
-    max_decimals: usize,
+    /// The maximum number of decimals. `None` for a dash, which accounting formats show for zero.
+    max_decimals: Option<usize>,
     /// Whether the section shows nothing for zero, as `#` does.
     hides_zero: bool,
     /// The unit after or before the digits, other than US dollars.
@@ -77,7 +80,7 @@ impl Digits {
         let decimals = text.split_once('.').map_or("", |(_, decimals)| decimals);
         match number {
             0.0 => !self.hides_zero,
-            _ => self.is_general || decimals.len() <= self.max_decimals,
+            _ => self.max_decimals.is_some_and(|max| decimals.len() <= max),
         }
     }
 }
@@ -92,6 +95,13 @@ pub(super) struct DateParts {
 }
 
 impl DateParts {
+    /// Those of a whole date.
+    pub const ALL: DateParts = DateParts {
+        year: 4,
+        has_month: true,
+        has_day: true,
+    };
+
     /// Returns the year and the month of a date, as far as the section shows them.
     pub fn shown_part(self, day: Date) -> String {
         match self.year {
@@ -127,8 +137,6 @@ impl CellFormat {
         // calamine has other codes for some built-in formats. Those that depend on Excel's language have the English code.
         let id = format.and_then(|format| format.format_id);
         CellFormat::new(match (id, code) {
-            (Some(5 | 6), "General") => "$#,##0",
-            (Some(7 | 8), "General") => "$#,##0.00",
             (Some(14), "mm-dd-yy") => "m/d/yyyy",
             (Some(22), "m/d/yy h:mm") => "m/d/yyyy h:mm",
             _ => code,
@@ -139,21 +147,19 @@ impl CellFormat {
     pub fn new(code: &str) -> CellFormat {
         let mut sections = read_sections(code);
         sections.truncate(4);
-        let has_text =
-            sections.len() == 4 || sections.last().is_some_and(|section| section.has_text);
-        let text = if has_text { sections.pop() } else { None };
-        let shows_text = text.is_none_or(|text| {
-            (text.has_text || text.digits.is_general) && text.literals.trim().is_empty()
-        });
+        let has_text = |section: &mut Section| section.has("@");
+        let text = match sections.len() {
+            4 => sections.pop(),
+            _ => sections.pop_if(has_text),
+        };
+        let shows_text = text.is_none_or(|text| text.has("@G") && text.literals.trim().is_empty());
         if sections.is_empty() {
             // The text format shows numbers as the general format does.
             sections.extend(read_sections("General"));
         }
-        let has_condition = sections.iter().any(|section| section.has_condition);
-        let sections = if has_condition {
-            vec![Meaning::Other(CONDITIONAL)]
-        } else {
-            sections.into_iter().map(Section::meaning).collect()
+        let sections = match sections.iter().any(|section| section.has("<")) {
+            true => vec![Meaning::Other(CONDITIONAL)],
+            false => sections.iter().map(Section::meaning).collect(),
         };
         CellFormat {
             code: code.to_owned(),
@@ -176,158 +182,110 @@ impl CellFormat {
     }
 }
 
+const DIGITS: &str = "0#?";
+
+/// The signs of dates and times, also of eras. `A` is AM or PM.
+const DATES: &str = "ymdhsgebA";
+
 /// The parsed code of a section.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 struct Section {
-    /// Whether it is for some numbers only, such as those `>=100`.
-    has_condition: bool,
     literals: String,
-    digits: Digits,
-    has_digits: bool,
-    /// Whether it has the digit `0`.
-    has_zero: bool,
-    /// The length of the literals before the last digit so far.
-    literals_before: usize,
-    /// Whether other signs than blanks and apostrophes are between digits: a fraction, an exponent, or a text.
-    is_divided: bool,
-    /// Whether it has `@`.
-    has_text: bool,
-    has_point: bool,
-    has_percent: bool,
-    /// Whether commas follow the last digit. They divide by 1,000.
-    has_commas: bool,
-    is_scaled: bool,
-    /// The letters of date and time parts, with their counts.
-    dates: Vec<(char, usize)>,
-    /// Whether `$` means another currency than US dollars.
-    is_foreign_dollar: bool,
+    /// The signs in their order. `G` is the general format, `E` an exponent, `<` a condition such as `>=100`, and `x` a
+    /// literal, unless that is a blank or an apostrophe.
+    signs: String,
 }
 
 fn read_sections(code: &str) -> Vec<Section> {
+    static TOKENS: LazyLock<Regex> = LazyLock::new(|| {
+        pattern("(?is)\"[^\"]*\"?|\\\\.?|[_*].?|\\[[^\\]]*\\]?|general|am/pm|a/p|e[+-]|.")
+    });
     let mut sections = Vec::new();
     let mut section = Section::default();
-    let mut letters = code.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match letter {
-            ';' => sections.push(std::mem::take(&mut section)),
-            '"' => section
-                .literals
-                .extend(letters.by_ref().take_while(|letter| *letter != '"')),
-            '\\' => section.literals.extend(letters.next()),
+    for token in TOKENS.find_iter(code).map(|token| token.as_str()) {
+        let (first, rest) = token.split_at(token.chars().next().map_or(0, char::len_utf8));
+        let sign = first.to_ascii_lowercase();
+        match &*sign {
+            ";" => sections.push(mem::take(&mut section)),
+            "\"" => section.take_literals(rest.trim_end_matches("\"")),
+            "\\" => section.take_literals(rest),
             // `_` is a blank as wide as the next character. `*` fills the cell with the next character.
-            '_' | '*' => section.literals.extend(letters.next().map(|_| ' ')),
-            '[' => {
-                let content: String = letters
-                    .by_ref()
-                    .take_while(|letter| *letter != ']')
-                    .collect();
-                section.take_bracket(&content);
-            }
-            '0' | '#' | '?' => section.take_digit(letter),
-            '.' => {
-                section.is_scaled |= section.has_commas;
-                section.has_point = true;
-                section.has_commas = false;
-            }
-            ',' => section.has_commas = section.has_digits,
-            '%' => section.has_percent = true,
-            '/' => section.is_divided = true,
-            '@' => section.has_text = true,
-            'E' | 'e' if letters.next_if(|next| matches!(next, '+' | '-')).is_some() => {
-                section.is_divided = true
-            }
-            'a' | 'A' if skip_word(&mut letters, "m/pm") || skip_word(&mut letters, "/p") => {
-                section.dates.push(('a', 1));
-            }
-            'g' | 'G' if skip_word(&mut letters, "eneral") => {
-                section.digits.is_general = true;
-            }
-            'y' | 'Y' | 'm' | 'M' | 'd' | 'D' | 'h' | 'H' | 's' | 'S' | 'g' | 'G' | 'e' | 'E'
-            | 'b' | 'B' => {
-                let mut count = 1;
-                while letters
-                    .next_if(|next| next.eq_ignore_ascii_case(&letter))
-                    .is_some()
-                {
-                    count += 1;
-                }
-                section.dates.push((letter.to_ascii_lowercase(), count));
-            }
-            other => section.literals.push(other),
+            "_" | "*" => section.signs.push(' '),
+            "[" => section.take_bracket(rest.trim_end_matches(']')),
+            _ if !rest.is_empty() => section.signs += &first.to_ascii_uppercase(),
+            "." | "," | "%" | "/" | "@" => section.signs += first,
+            _ if DIGITS.contains(&sign) || DATES.contains(&sign) => section.signs += &sign,
+            _ => section.take_literals(first),
         }
     }
     sections.push(section);
     sections
 }
 
-/// Skips `word`, in any case, if it is next. Returns false otherwise.
-fn skip_word(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, word: &str) -> bool {
-    let mut ahead = letters.clone();
-    if !word.chars().all(|letter| {
-        ahead
-            .next_if(|next| next.eq_ignore_ascii_case(&letter))
-            .is_some()
-    }) {
-        return false;
-    }
-    *letters = ahead;
-    true
-}
-
 impl Section {
-    fn take_digit(&mut self, digit: char) {
-        let between = if self.has_digits {
-            &self.literals[self.literals_before..]
-        } else {
-            ""
-        };
-        self.is_divided |= !between
-            .chars()
-            .all(|letter| letter.is_whitespace() || matches!(letter, '\'' | '’'));
-        self.has_digits = true;
-        self.has_zero |= digit == '0';
-        self.has_commas = false;
-        self.literals_before = self.literals.len();
-        self.digits.max_decimals += usize::from(self.has_point);
+    /// Returns true if the section has one of these signs.
+    fn has(&self, signs: &str) -> bool {
+        self.signs.contains(|sign| signs.contains(sign))
+    }
+
+    fn take_literals(&mut self, literals: &str) {
+        self.literals += literals;
+        let is_neutral = |letter: char| letter.is_whitespace() || matches!(letter, '\'' | '’');
+        let signs = literals.chars();
+        self.signs
+            .extend(signs.map(|letter| if is_neutral(letter) { ' ' } else { 'x' }));
     }
 
     /// Adds the content of brackets: a currency, a language, a condition, an elapsed time or a colour.
     fn take_bracket(&mut self, content: &str) {
         if let Some(currency) = content.strip_prefix('$') {
             let (symbol, language) = currency.split_once('-').unwrap_or((currency, ""));
-            self.is_foreign_dollar |= symbol.contains('$') && !is_of_united_states(language);
-            self.literals.push_str(symbol);
+            // English and Spanish in the United States, by name or by hexadecimal number.
+            let language = language.to_ascii_lowercase();
+            let is_ours = language.is_empty() || has_word("409 en-us 540a es-us", &language);
+            let is_foreign = symbol.contains('$') && !is_ours;
+            self.take_literals(if is_foreign { "¤" } else { symbol });
         } else if content.starts_with(['<', '>', '=']) {
-            self.has_condition = true;
+            self.signs.push('<');
         } else if content
             .to_ascii_lowercase()
             .trim_matches(['h', 'm', 's'])
             .is_empty()
         {
-            self.dates.push(('h', content.len()));
+            self.signs.push('h');
         }
     }
 
-    fn meaning(self) -> Meaning {
-        if !self.dates.is_empty() {
+    fn meaning(&self) -> Meaning {
+        if self.has(DATES) {
             return Meaning::Date(self.date_parts());
         }
+        let has_digits = self.has(DIGITS);
+        let has_zero = self.has("0");
         let has_dash = self.literals.contains(['-', '–', '—', '−']);
-        let has_number = self.has_digits || self.digits.is_general;
-        let has_sign = has_dash || self.literals.contains('(');
+        let shown = self.signs.replace([' ', 'x'], "");
+        let max_decimals = match shown.split_once('.') {
+            _ if self.has("G") && !has_digits => Some(usize::MAX),
+            _ if !has_digits => None,
+            None => Some(0),
+            Some((_, decimals)) => Some(decimals.len()),
+        };
+        // A fraction, an exponent, or a text between digits.
+        let digits = self.signs.trim_matches(|sign| !DIGITS.contains(sign));
+        let is_divided = digits.contains('x') || self.has("/E");
         Meaning::Other(match self.unit() {
-            _ if !has_number && has_dash => return Meaning::Dash,
-            _ if !has_number => UNSHOWN,
-            _ if self.has_percent => PERCENT,
-            _ if self.is_scaled || self.has_commas => SCALED,
+            _ if max_decimals.is_none() && !has_dash => UNSHOWN,
+            _ if self.has("%") => PERCENT,
+            // Commas after the last digit divide by 1,000.
+            _ if shown.contains(",.") || shown.ends_with(',') => SCALED,
             None => CURRENCY,
-            Some(_) if self.is_divided || has_sign && self.has_zero => UNIT,
+            Some(_) if is_divided => UNIT,
+            Some(_) if has_zero && (has_dash || self.literals.contains('(')) => UNIT,
             Some(unit) => {
                 return Meaning::Number(Digits {
-                    is_general: self.digits.is_general && !self.has_digits,
-                    hides_zero: self.has_digits && !self.has_zero && !has_dash,
+                    max_decimals,
+                    hides_zero: has_digits && !has_zero && !has_dash,
                     unit: Some(unit).filter(|unit| !unit.is_empty()),
-                    ..self.digits
                 });
             }
         })
@@ -335,12 +293,8 @@ impl Section {
 
     /// Returns the unit that the literals name, empty for US dollars, or `None` for another currency.
     fn unit(&self) -> Option<String> {
-        let is_neutral = |letter: char| letter.is_whitespace() || "-+()'’–−".contains(letter);
-        let unit: String = self
-            .literals
-            .chars()
-            .filter(|letter| !is_neutral(*letter))
-            .collect();
+        let mut unit = self.literals.clone();
+        unit.retain(|letter| !letter.is_whitespace() && !"-+()'’–−".contains(letter));
         let is_code = unit.len() == 3 && unit.bytes().all(|byte| byte.is_ascii_uppercase());
         let is_symbol = |letter: char| {
             matches!(
@@ -349,7 +303,6 @@ impl Section {
             )
         };
         match &*unit {
-            _ if self.is_foreign_dollar => None,
             "" | "$" | "USD" | "US$" | "$US" | "USD$" => Some(String::new()),
             _ if is_code || unit.contains(is_symbol) => None,
             _ => Some(unit),
@@ -357,34 +310,26 @@ impl Section {
     }
 
     fn date_parts(&self) -> DateParts {
+        let signs = self.signs.as_bytes();
+        let runs = signs.chunk_by(|one, next| one == next);
+        let dates = runs.filter(|run| DATES.contains(char::from(run[0])));
+        let dates: Vec<&[u8]> = dates.collect();
         let mut parts = DateParts::default();
-        for (at, (letter, count)) in self.dates.iter().enumerate() {
-            let before = at.checked_sub(1).and_then(|before| self.dates.get(before));
-            let after = self.dates.get(at + 1);
+        for (at, run) in dates.iter().enumerate() {
             // `m` next to hours or seconds means minutes.
-            let is_minute = *count < 3
-                && (before.is_some_and(|(l, _)| *l == 'h')
-                    || after.is_some_and(|(l, _)| *l == 's'));
-            match letter {
-                'y' => parts.year = parts.year.max(*count),
-                'm' if !is_minute => parts.has_month = true,
+            let is_minute = run.len() < 3
+                && (at > 0 && dates[at - 1][0] == b'h'
+                    || dates.get(at + 1).is_some_and(|next| next[0] == b's'));
+            match run[0] {
+                b'y' => parts.year = parts.year.max(run.len()),
+                b'm' if !is_minute => parts.has_month = true,
                 // More letters show the day of the week.
-                'd' => parts.has_day |= *count < 3,
+                b'd' => parts.has_day |= run.len() < 3,
                 _ => {}
             }
         }
         parts
     }
-}
-
-/// Returns true if `$` means US dollars in the language. It is given by name or by a hexadecimal number.
-fn is_of_united_states(language: &str) -> bool {
-    let is_named =
-        language.len() > 3 && language.get(..3).is_some_and(|start| start.ends_with('-'));
-    language.is_empty()
-        || (is_named && language.to_ascii_lowercase().ends_with("-us"))
-        // English and Spanish in the United States. 0 is the language of the program.
-        || matches!(u32::from_str_radix(language, 16).map(|number| number & 0xffff), Ok(0 | 0x409 | 0x540a))
 }
 
 #[cfg(test)]
@@ -405,7 +350,6 @@ mod tests {
             }) => unit.clone(),
             Meaning::Number(_) if format.is_plain() => "same".to_owned(),
             Meaning::Number(_) => "equal".to_owned(),
-            Meaning::Dash => "dash".to_owned(),
             Meaning::Date(_) => "date".to_owned(),
             Meaning::Other(refusal) => refusal.shows.to_owned(),
         }
@@ -459,7 +403,7 @@ mod tests {
             (accounting, 0.0, currency),
             (dollars, 3_000.0, "equal"),
             (dollars, 0.0, "equal"),
-            ("0;-0;\"-\"", 0.0, "dash"),
+            ("0;-0;\"-\"", 0.0, "equal"),
             ("0\" days\"", 5.0, "days"),
             ("0\" days\"", 5.5, "rounded"),
             ("\"J\"0", 5.0, "J"),

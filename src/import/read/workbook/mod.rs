@@ -16,7 +16,6 @@ mod tests;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
-use std::ops::ControlFlow;
 
 use calamine::{
     Ods, OdsError, Reader, Sheet, SheetType, SheetVisible, Sheets, Xls, Xlsx, XlsxError,
@@ -27,9 +26,7 @@ use crate::import::read::row_sink::{RowSink, TableRow};
 use crate::import::read::source::{OLE_MAGIC, RowKind, kind_from_name};
 use crate::import::read::table_cell::{Container, TableCell};
 use annotations::Annotations;
-use archive::{
-    HiddenRows, NO_WORKBOOK, Parts, cell_name, damaged, sheet_error, unreadable, unusable,
-};
+use archive::{HiddenRows, NO_WORKBOOK, Parts, damaged, sheet_error, unreadable, unusable};
 use cell::CellStyles;
 use cells::{OLD_FORMATS, Position, SheetCells};
 
@@ -49,17 +46,20 @@ pub(in crate::import) struct ChosenSheets {
 impl Workbook {
     /// Opens a workbook, within the limits.
     pub fn open(mut file: File, bounds: &Bounds) -> io::Result<Workbook> {
-        let mut magic = [0; OLE_MAGIC.len()];
-        let magic_len = file.read(&mut magic)?;
+        let mut magic = Vec::new();
+        (&file)
+            .take(OLE_MAGIC.len() as u64)
+            .read_to_end(&mut magic)?;
         file.rewind()?;
         let mut hidden_rows = HiddenRows::new();
-        let book = if magic[..magic_len] == *OLE_MAGIC {
-            Sheets::Xls(Xls::new(BufReader::new(file)).map_err(|error| {
+        let book = if magic == OLE_MAGIC {
+            let book = Xls::new(BufReader::new(file)).map_err(|error| {
                 unusable(format!(
                     "it is an .xls file that cannot be read ({error}), or a workbook with a password; save it as .xlsx \
                      without a password, or as CSV in UTF-8"
                 ))
-            })?)
+            });
+            Sheets::Xls(book?)
         } else {
             let parts = archive::check(&file, bounds.file_bytes)?;
             file.rewind()?;
@@ -111,15 +111,13 @@ impl Workbook {
                 _ => others.push(sheet),
             }
         }
-        let mut visible = others.iter().filter(|sheet| is_visible(sheet));
         // `default_kind` applies only if no sheet has a known name.
-        if let (Some(only), None) = (visible.next(), visible.next())
-            && let Some(kind) = default_kind
+        if let Some(kind) = default_kind
             && chosen.sheets.is_empty()
+            && let [only] = &*self.visible_sheets()
         {
-            let name = only.name.clone();
-            others.retain(|other| other.name != name);
-            chosen.sheets.push((kind, name));
+            others.retain(|other| other.name != *only);
+            chosen.sheets.push((kind, only.clone()));
         }
         let skipped = others.iter().map(|sheet| {
             let name = sheet.name.trim();
@@ -151,30 +149,30 @@ impl Workbook {
         default_kind: Option<RowKind>,
         wanted: &str,
     ) -> io::Result<(RowKind, String)> {
-        let sheets = self.book.sheets_metadata().iter();
-        let tables = sheets.filter(|sheet| is_table(sheet));
-        let names: Vec<&str> = tables.map(|sheet| sheet.name.as_str()).collect();
-        let found = names.iter().find(|name| name.trim() == wanted.trim());
-        let name = found.ok_or_else(|| {
-            unusable(format!(
+        let names = self.names_of(is_table);
+        let Some(name) = names.iter().find(|name| name.trim() == wanted.trim()) else {
+            return Err(unusable(format!(
                 "it has no sheet `{wanted}`; its sheets are `{}`",
                 names.join("`, `")
-            ))
-        })?;
-        let kind = default_kind.or_else(|| kind_from_name(name));
-        let kind = kind.ok_or_else(|| {
-            unusable(format!(
+            )));
+        };
+        match default_kind.or_else(|| kind_from_name(name)) {
+            Some(kind) => Ok((kind, name.clone())),
+            None => Err(unusable(format!(
                 "the sheet `{wanted}` needs a dataset; add, for example, `--dataset conferences`"
-            ))
-        })?;
-        Ok((kind, (*name).to_owned()))
+            ))),
+        }
     }
 
     /// Returns the names of the visible sheets with cells.
     pub fn visible_sheets(&self) -> Vec<String> {
+        self.names_of(is_visible)
+    }
+
+    fn names_of(&self, is_named: fn(&Sheet) -> bool) -> Vec<String> {
         let sheets = self.book.sheets_metadata().iter();
-        let shown = sheets.filter(|sheet| is_visible(sheet));
-        shown.map(|sheet| sheet.name.clone()).collect()
+        let named = sheets.filter(|sheet| is_named(sheet));
+        named.map(|sheet| sheet.name.clone()).collect()
     }
 
     /// Opens a sheet.
@@ -237,90 +235,63 @@ impl SheetRows<'_> {
 
     /// Reads the rows.
     pub fn read(mut self, bounds: &Bounds, table: &mut dyn RowSink) -> io::Result<()> {
-        let mut row = SheetRow::default();
-        while let Some((position, cell)) = self.next_cell()? {
-            if position.0 != row.at {
-                if self.end_row(&row, bounds, table).is_break() {
+        let mut next = self.next_cell()?;
+        while let Some(((row, _), _)) = next {
+            let line = u64::from(row) + 1;
+            let mut cells: Vec<TableCell<'_>> = Vec::new();
+            let mut bytes = 0;
+            while let Some(((_, column), cell)) = next.take_if(|((other, _), _)| *other == row) {
+                let at = usize::try_from(column).unwrap_or(usize::MAX);
+                if at >= bounds.columns {
+                    table.add_fault(line, bounds.columns_fault());
                     return Ok(());
                 }
-                row = SheetRow {
-                    at: position.0,
-                    ..SheetRow::default()
-                };
+                bytes += cell.text.len();
+                // A row that is too long is rejected, so do not store it.
+                if bytes <= bounds.line_bytes {
+                    cells.resize_with(cells.len().max(at + 1), TableCell::default);
+                    cells[at] = cell;
+                }
+                next = self.next_cell()?;
             }
-            let at = usize::try_from(position.1).unwrap_or(usize::MAX);
-            if at >= bounds.columns {
-                table.add_fault(u64::from(row.at) + 1, bounds.columns_fault());
-                return Ok(());
+            if bytes > bounds.line_bytes {
+                table.add_fault(line, bounds.line_fault());
+                continue;
             }
-            row.bytes += cell.text.len();
-            // A row that is too long is rejected, so do not store it.
-            if row.bytes <= bounds.line_bytes {
-                let width = row.cells.len().max(at + 1);
-                row.cells.resize_with(width, TableCell::default);
-                row.cells[at] = cell;
+            let is_hidden = self.hidden_rows.contains(&row);
+            let row = TableRow {
+                lines: line..line + 1,
+                cells: &cells,
+                merged: self.annotations.merged_in(row),
+                warning: is_hidden.then_some(HIDDEN),
+            };
+            if table.add_row(row).is_break() {
+                break;
             }
         }
-        let _ = self.end_row(&row, bounds, table);
         Ok(())
     }
 
     /// Returns the next cell that is not empty, and its position.
     fn next_cell(&mut self) -> io::Result<Option<(Position, TableCell<'static>)>> {
         loop {
-            let next = self
-                .cells
-                .next()
-                .map_err(|error| sheet_error(&self.name, self.last, error))?;
+            let next = self.cells.next();
+            let next = next.map_err(|error| sheet_error(&self.name, self.last, error))?;
             let Some((position, value, style)) = next else {
                 return Ok(None);
             };
             self.last = Some(position);
-            let mut cell = self.styles.cell(value, style, || cell_name(position));
-            cell.fault = cell
-                .fault
-                .or_else(|| self.annotations.formula_fault(position));
+            let mut cell = self.styles.cell(value, style, position);
+            if cell.fault.is_none() {
+                cell.fault = self.annotations.formula_fault(position);
+            }
             if cell.text.is_empty() && cell.fault.is_none() {
                 continue;
             }
-            cell.link = self.annotations.link(position).map(str::to_owned);
+            cell.link = self.annotations.link(position).cloned();
             return Ok(Some((position, cell)));
         }
     }
-
-    /// Passes a row to the table.
-    fn end_row(
-        &mut self,
-        row: &SheetRow,
-        bounds: &Bounds,
-        table: &mut dyn RowSink,
-    ) -> ControlFlow<()> {
-        let line = u64::from(row.at) + 1;
-        if row.cells.is_empty() {
-            return ControlFlow::Continue(());
-        }
-        if row.bytes > bounds.line_bytes {
-            table.add_fault(line, bounds.line_fault());
-            return ControlFlow::Continue(());
-        }
-        let is_hidden = self.hidden_rows.contains(&row.at);
-        table.add_row(TableRow {
-            lines: line..line + 1,
-            cells: &row.cells,
-            merged: self.annotations.merged_in(row.at),
-            warning: is_hidden.then_some(HIDDEN),
-        })
-    }
-}
-
-/// A row of a sheet, so far.
-#[derive(Default)]
-struct SheetRow {
-    /// Its index, from 0.
-    at: u32,
-    cells: Vec<TableCell<'static>>,
-    /// The length of its texts.
-    bytes: usize,
 }
 
 const HIDDEN: &str = "the row is hidden in the sheet; unhide it to check it, or delete it";

@@ -382,12 +382,14 @@ fn the_length_of_a_row_is_bounded_and_not_that_of_all_rows() {
         &["3", "12345678"],
         &["4", "1234567"],
         &["5", "123"],
+        &["123456789", "x"],
     ]);
     let shown = shown_first::<OrganizationFields>("", &[("organizations", &rows, "")], bounds);
     assert_eq!(
         shown,
         "2:2 name=\"1234567\"\n4:4 name=\"1234567\"\n5:5 name=\"123\"\n\
-         f:3: the line is longer than 8 bytes; correct it"
+         f:3: the line is longer than 8 bytes; correct it\n\
+         f:6: the line is longer than 8 bytes; correct it"
     );
 }
 
