@@ -131,7 +131,7 @@ impl Changes {
             };
             self.changes.extend(RowChange::of(
                 (before.as_ref(), references),
-                (after.as_ref(), edit.references()),
+                (after.as_ref(), &edit.references),
             ));
             for (scope, effect) in &mut effects {
                 let sees = |row: &Option<Curated<F>>| {

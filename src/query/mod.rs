@@ -43,17 +43,14 @@ pub fn list_page(
     records.truncate(limit);
     let mut page = JsonPage::new(
         records.len(),
-        records.iter().map(|record| record.json().len()).sum(),
+        records.iter().map(|record| record.json.len()).sum(),
     );
     records
         .iter()
-        .for_each(|record| page.push(*record.hash(), record.json()));
+        .for_each(|record| page.push(record.hash, &record.json));
     Ok((
         page,
-        records
-            .last()
-            .map(|record| record.id())
-            .filter(|_| has_more),
+        records.last().map(|record| record.id).filter(|_| has_more),
     ))
 }
 
@@ -182,14 +179,14 @@ pub fn feed_page(
     let bytes = entries.iter().map(|entry| {
         entry
             .record
-            .map_or(TOMBSTONE_BYTES, |record| record.json().len())
+            .map_or(TOMBSTONE_BYTES, |record| record.json.len())
     });
     let mut page = JsonPage::new(entries.len(), bytes.sum());
     // Tombstones of one commit are adjacent, so each commit is looked up once.
     let mut commit: Option<CommitPoint> = None;
     for entry in &entries {
         if let Some(record) = entry.record {
-            page.push(*record.hash(), record.json());
+            page.push(record.hash, &record.json);
             continue;
         }
         let of = match commit {
@@ -248,7 +245,7 @@ pub fn export(view: &View<'_>, format: ExportFormat, cache: &SegmentCache) -> Re
     match (format, view.dataset()) {
         (ExportFormat::Jsonl, _) => {
             write_export(view, cache, SegmentFormat::Lines, &[], |record, out| {
-                out.extend_from_slice(record.json());
+                out.extend_from_slice(&record.json);
                 out.push(b'\n');
                 Ok(())
             })
@@ -302,9 +299,9 @@ fn write_export(
         Some(&mut hash),
     );
     member.push_stored(head);
-    for range in segment_ranges(records.iter().map(|record| record.hash())) {
+    for range in segment_ranges(records.iter().map(|record| &record.hash)) {
         let records = &records[range];
-        member.push_segment(records.iter().map(|record| record.hash()), true, || {
+        member.push_segment(records.iter().map(|record| &record.hash), true, || {
             let mut plain = Vec::new();
             records
                 .iter()

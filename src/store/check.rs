@@ -89,24 +89,20 @@ impl CheckReport {
         let form = detail.replace(|letter: char| letter.is_ascii_digit(), "");
         let kind = self
             .kinds
-            .iter()
-            .position(|kind| kind.table == table && kind.form == form);
-        let at = kind.unwrap_or(self.kinds.len());
-        if at == MAX_LISTED {
-            return;
-        }
-        if kind.is_none() {
+            .iter_mut()
+            .find(|kind| kind.table == table && kind.form == form);
+        if let Some(kind) = kind {
+            kind.count += 1;
+            if kind.examples.len() < MAX_EXAMPLES {
+                kind.examples.push(detail.to_owned());
+            }
+        } else if self.kinds.len() < MAX_LISTED {
             self.kinds.push(FindingKind {
                 table,
                 form,
-                count: 0,
-                examples: Vec::new(),
+                count: 1,
+                examples: vec![detail.to_owned()],
             });
-        }
-        let kind = &mut self.kinds[at];
-        kind.count += 1;
-        if kind.examples.len() < MAX_EXAMPLES {
-            kind.examples.push(detail.to_owned());
         }
     }
 
@@ -384,7 +380,7 @@ impl RowCheck<'_> {
             if let Some(feed) = license.feed(dataset) {
                 let (other, read) = &*shared.entry(feed).or_insert_with(|| {
                     let read = self.read_feed(feed, dataset, self.last.last_seq);
-                    self.check_live(license, feed, &read, records);
+                    self.check_shared(license, feed, &read, records);
                     (license, read)
                 });
                 let is_same = other.scope.shows_same(&license.scope, dataset);
@@ -434,62 +430,65 @@ impl RowCheck<'_> {
         self.report.expect(joined_at <= *scope_seq, "licenses", || {
             format!("license `{name}` joined its feed of {dataset} at seq {joined_at}, after it was changed last")
         });
-        let baseline = self.read_feed(subscription.baseline, dataset, joined_at);
+        let mut baseline = self.read_feed(subscription.baseline, dataset, joined_at);
+        baseline.retain(|id, _| shared.get(id).is_none_or(|(seq, _)| *seq <= joined_at));
         let live = shared
             .iter()
             .filter(|(_, (seq, log_seq))| *seq <= joined_at && *log_seq != TOMBSTONE);
-        let mut live: BTreeSet<u64> = live.map(|(id, _)| *id).collect();
-        for (id, (_, log_seq)) in &baseline {
-            let is_newer = shared.get(id).is_some_and(|(seq, _)| *seq > joined_at);
-            if *log_seq == TOMBSTONE || is_newer {
+        let live = live.map(|(id, _)| *id).collect();
+        let feed = format!("the baseline of license `{name}`");
+        self.check_live(&feed, &baseline, live, records);
+    }
+
+    /// Checks that the live entries of a feed are those of some records, at their log seqs.
+    fn check_live<F: RecordFields>(
+        &mut self,
+        feed: &str,
+        entries: &EntriesById,
+        mut expected: BTreeSet<u64>,
+        records: &RecordsById<F>,
+    ) {
+        let dataset = F::DATASET;
+        for (id, (_, log_seq)) in entries {
+            if *log_seq == TOMBSTONE {
                 continue;
             }
-            self.report.expect(live.remove(id), "feed_records", || {
-                format!("{dataset} {id} is live in the baseline of license `{name}`, which must not show it")
+            self.report.expect(expected.remove(id), "feed_records", || {
+                format!("{dataset} {id} is live in {feed}, which must not show it")
             });
             let is_at = records.get(id).is_some_and(|row| row.seq == *log_seq);
             self.report.expect(is_at, "feed_records", || {
-                format!("{dataset} {id} has another log seq in the baseline of license `{name}` than in its record")
+                format!("{dataset} {id} has another log seq in {feed} than in its record")
             });
         }
-        for id in live {
-            let detail = format!(
-                "{dataset} {id} is not live in the baseline of license `{name}`, which must show it"
-            );
+        for id in expected {
+            let detail = format!("{dataset} {id} is not live in {feed}, which must show it");
             self.report.add("feed_records", detail);
         }
     }
 
-    /// Checks that the live entries of a shared feed are the visible records, at their log seqs.
-    fn check_live<F: RecordFields>(
+    /// Checks that a shared feed shows the records in a license's scope, each at its own seq.
+    fn check_shared<F: RecordFields>(
         &mut self,
         license: &License,
         feed: FeedId,
         entries: &EntriesById,
         records: &RecordsById<F>,
     ) {
-        let dataset = F::DATASET;
-        let feed = feed.0;
         let visible = records
             .iter()
             .filter(|(_, row)| row.record.fields().is_in(&license.scope));
-        let mut visible: BTreeSet<u64> = visible.map(|(id, _)| *id).collect();
+        let visible = visible.map(|(id, _)| *id).collect();
+        let name = format!("feed {}", feed.0);
+        self.check_live(&name, entries, visible, records);
         for (id, (seq, log_seq)) in entries {
-            if *log_seq == TOMBSTONE {
-                continue;
-            }
-            self.report.expect(visible.remove(id), "feed_records", || {
-                format!("{dataset} {id} is live in feed {feed}, whose licenses must not show it")
-            });
-            let is_at = seq == log_seq && records.get(id).is_some_and(|row| row.seq == *seq);
+            let is_at = *log_seq == TOMBSTONE || seq == log_seq;
             self.report.expect(is_at, "feed_records", || {
-                format!("{dataset} {id} has another seq in feed {feed} than in its record")
+                format!(
+                    "{} {id} has another seq in {name} than in its record",
+                    F::DATASET
+                )
             });
-        }
-        for id in visible {
-            let detail =
-                format!("{dataset} {id} is not live in feed {feed}, whose licenses must show it");
-            self.report.add("feed_records", detail);
         }
     }
 
@@ -550,14 +549,14 @@ impl RowCheck<'_> {
     /// Checks that a license uses each feed, and that each key that is not revoked has a license.
     fn check_owners(&mut self) -> Result<()> {
         let subscriptions = self.licenses.iter();
-        let read: BTreeSet<u64> = subscriptions
+        let used: BTreeSet<u64> = subscriptions
             .flat_map(|license| license.subscriptions.values().flatten())
             .flat_map(|subscription| [subscription.feed, Some(subscription.baseline)])
             .flatten()
             .map(|feed| feed.0)
             .collect();
         let mut expect_used = |table, feed: u64| {
-            self.report.expect(read.contains(&feed), table, || {
+            self.report.expect(used.contains(&feed), table, || {
                 format!("no license uses feed {feed}")
             });
         };

@@ -13,7 +13,7 @@ use crate::bucket::BucketUrl;
 use crate::cli::arguments::{parse_note, path_parser};
 use crate::cli::common::{AccessChange, Common, open_log, require_folder, warn_of_pause};
 use crate::cli::output::{can_ask, confirm, counted, note, warn};
-use crate::model::{Joined, PerDataset, Printable, Timestamp, now, parse_time};
+use crate::model::{Dataset, PerDataset, Printable, Timestamp, now, parse_time};
 use crate::replicate::replica::StateLoader;
 use crate::replicate::replica::audit::audit;
 use crate::store::check::{CheckReport, check, check_unwritable};
@@ -72,10 +72,9 @@ pub fn backup(common: &Common, args: &BackupArgs) -> Result<ExitCode> {
         }
     };
     let file = args.file.display().to_string();
-    let counts = records
-        .iter()
-        .map(|(dataset, count)| format!("{count} {dataset}"))
-        .joined(", ");
+    let counts = Dataset::ALL
+        .map(|dataset| format!("{} {dataset}", records[dataset]))
+        .join(", ");
     let text = format!(
         "{file}: {}, as of {}; {bytes} bytes, checked.",
         counts,
@@ -112,7 +111,7 @@ pub fn restore(common: &Common, args: &RestoreArgs) -> Result<ExitCode> {
     require_folder(&common.resolved_db())?;
     let is_new = !common.db.exists();
     let restoration = Restoration::prepare(&common.db, &args.file, common.wait, args.note.clone())?;
-    let differences = restoration.differences().clone();
+    let differences = restoration.differences.clone();
     let missing = is_new.then_some("there is none");
     if let Some(reason) = differences.unreadable.as_deref().or(missing) {
         let lost = format!(
@@ -165,7 +164,8 @@ fn describe_restore(differences: &RestoreDifferences) -> String {
         time(replaced_from),
         time(restored_to)
     );
-    for (dataset, (before, after)) in records {
+    for dataset in Dataset::ALL {
+        let (before, after) = records[dataset];
         let before = before.map_or("-".to_owned(), |before| before.to_string());
         let _ = write!(text, "\n{dataset}: {before} now, {after} in the backup");
     }
@@ -451,7 +451,7 @@ mod check_tests {
             describe_report(&common, &report),
             format!("a.redb is sound: {counts}.\nwarning: w")
         );
-        report.records.insert(crate::model::Dataset::Journals, 3);
+        report.records.insert(Dataset::Journals, 3);
         // Findings of each kind: the table, the detail of the first, and how many.
         let kinds = [("log", "row", 1), ("log", "hash", 3), ("feeds", "row", 250)];
         for (table, detail, count) in kinds {

@@ -29,6 +29,7 @@
 //! again with a new snapshot. So nobody is asked while the lock is held. Other commands, such as `key revoke`, wait
 //! while an import writes.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -45,7 +46,6 @@ use crate::store::error::{is_full, opaque_debug};
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::metadata::{FileIdentity, FileStamp, resolve};
 use crate::store::file::notes::WriterNote;
-use crate::store::file::observed::open_database;
 use crate::store::format::meta::{ReplicaMark, Version, find_mark};
 use crate::store::format::tables::META;
 use crate::store::{CommitPoint, Result, Snapshot, StoreError, panics};
@@ -61,6 +61,18 @@ fn builder() -> Builder {
     builder.set_concurrency_mode(ConcurrencyMode::SingleWriter);
     builder.set_cache_size(PAGE_CACHE_BYTES);
     builder
+}
+
+/// A function that opens a database in a file, or creates it in an empty one.
+pub type OpenDatabase = fn(&Builder, File) -> Result<Database, DatabaseError>;
+
+thread_local! {
+    static OPEN_DATABASE: Cell<OpenDatabase> = const { Cell::new(Builder::create_file) };
+}
+
+/// Sets how this thread opens databases for writing. Tests of power losses observe the writes.
+pub fn open_databases_by(open: OpenDatabase) {
+    OPEN_DATABASE.set(open);
 }
 
 /// The files that a command accepts, and how long it waits for another writer.
@@ -231,7 +243,7 @@ impl Writer {
             .open(path)
             .map_err(|error| io_error(path, error))?;
         let identity = FileIdentity::of_file(&file).map_err(|error| io_error(path, error))?;
-        let database = match open_database(builder(), file) {
+        let database = match OPEN_DATABASE.get()(&builder(), file) {
             Ok(database) => Some(database),
             Err(DatabaseError::DatabaseAlreadyOpen) => return Ok(None),
             Err(error) => return Err(open_error(path, error)),

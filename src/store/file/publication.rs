@@ -36,17 +36,15 @@ impl CommitPublication {
         tx: &mut WriteTx,
         base: Head,
     ) -> Result<Option<CommitPublication>> {
-        let (stored, id) = {
-            let meta = tx.open(tables::META)?;
-            (stored_digest(&*meta)?, database_id(&*meta)?)
-        };
+        let meta = tx.open(tables::META)?;
+        let stored = stored_digest(&*meta)?;
+        let id = database_id(&*meta)?;
+        drop(meta);
         let published = match id {
             Some(id) => PublishedNote::read(&writer.path())?.filter(|note| note.id == id),
             None if stored.is_some() => {
-                return Err(StoreError::damaged(
-                    "meta",
-                    "the id of the published database is missing",
-                ));
+                let detail = "the id of the published database is missing";
+                return Err(StoreError::damaged("meta", detail));
             }
             None => None,
         };
@@ -56,10 +54,8 @@ impl CommitPublication {
             return Ok(None);
         };
         let path = writer.path();
-        let file_bytes = std::fs::metadata(&path)
-            .map_err(StoreError::io(&path))?
-            .len();
-        let share = (file_bytes / FILE_SHARE).max(SMALL_BYTES);
+        let file = std::fs::metadata(&path).map_err(StoreError::io(&path))?;
+        let share = (file.len() / FILE_SHARE).max(SMALL_BYTES);
         let max_bytes = usize::try_from(share.min(MAX_COMMIT_BYTES)).unwrap_or(usize::MAX);
         tx.start_recording(digest, Some(max_bytes));
         Ok(Some(CommitPublication {

@@ -19,11 +19,11 @@ impl Writer {
     /// all rows to compute the digest. Assigns an id the first time. Does nothing if the database is marked already.
     pub fn mark_published(&self) -> Result<DatabaseId> {
         let tx = WriteTx::new(self.begin_raw()?);
-        let (stored_id, kept) = {
-            let meta = tx.open(tables::META)?;
-            (database_id(&*meta)?, stored_digest(&*meta)?)
-        };
-        if let (Some(id), Some(_)) = (stored_id, kept) {
+        let meta = tx.open(tables::META)?;
+        let stored_id = database_id(&*meta)?;
+        let is_published = stored_digest(&*meta)?.is_some();
+        drop(meta);
+        if let Some(id) = stored_id.filter(|_| is_published) {
             tx.abort()?;
             return Ok(id);
         }

@@ -143,18 +143,17 @@ impl Snapshot {
         let mut commits: HashMap<u64, Option<CommitPoint>> = HashMap::new();
         let mut witnesses = HashMap::new();
         for license in self.licenses.values() {
-            for dataset in Dataset::ALL
-                .into_iter()
-                .filter(|dataset| license.feed(*dataset).is_some())
-            {
+            for dataset in Dataset::ALL {
+                if license.feed(dataset).is_none() {
+                    continue;
+                }
                 let Ok(seq) = self.witness_seq(license, dataset) else {
                     continue;
                 };
-                if let Some(commit) = *commits
+                let commit = commits
                     .entry(seq)
-                    .or_insert_with(|| panics::guard(|| self.commit_of(seq)).ok())
-                {
-                    let lineage = commit.lineage;
+                    .or_insert_with(|| panics::guard(|| self.commit_of(seq)).ok());
+                if let Some(CommitPoint { lineage, .. }) = *commit {
                     witnesses.insert((license.id, dataset), Witness { seq, lineage });
                 }
             }
@@ -242,11 +241,8 @@ impl Snapshot {
     /// Reads the records of all datasets that licenses show into memory, and all organizations and tags.
     pub fn load(&self) -> Result<()> {
         for dataset in Dataset::ALL {
-            if self
-                .licenses
-                .values()
-                .any(|license| license.feed(dataset).is_some())
-            {
+            let mut feeds = self.licenses.values().map(|license| license.feed(dataset));
+            if feeds.any(|feed| feed.is_some()) {
                 panics::guard(|| self.loaded(dataset))?;
             }
         }
@@ -273,11 +269,10 @@ impl Snapshot {
     }
 
     fn feed_sum(&self, feed: FeedId) -> Result<FeedSum> {
-        let detail = || format!("feed {} of a license does not exist", feed.0);
-        self.feeds
-            .get(&feed)
-            .copied()
-            .ok_or_else(|| StoreError::damaged("feeds", detail()))
+        self.feeds.get(&feed).copied().ok_or_else(|| {
+            let detail = format!("feed {} of a license does not exist", feed.0);
+            StoreError::damaged("feeds", detail)
+        })
     }
 
     /// The index of a feed, if it is in memory and has this state.
@@ -297,10 +292,9 @@ impl Snapshot {
             return Ok(index);
         }
         let sum = self.feed_sum(feed)?;
-        let records = if is_baseline {
-            None
-        } else {
-            Some(self.loaded(sum.dataset)?)
+        let records = match is_baseline {
+            true => None,
+            false => Some(self.loaded(sum.dataset)?),
         };
         let _loading = self.loading.lock();
         let earlier = self.feed_indexes.lock().get(&feed).cloned();
@@ -353,10 +347,7 @@ impl Snapshot {
             head.push(b'}');
             let fields =
                 serde_json::from_slice(&head).map_err(|error| damaged_row(F::STEM, seq, error))?;
-            each(
-                Id::try_from(id).map_err(|error| damaged_row(F::STEM, seq, error))?,
-                fields,
-            );
+            each(read_id("log", id)?, fields);
         }
         Ok(())
     }
@@ -385,15 +376,11 @@ impl Snapshot {
     }
 
     pub(crate) fn feed_of(license: &License, dataset: Dataset) -> Result<FeedId> {
-        let detail = || {
-            format!(
-                "license `{}` shows {dataset}, but has no feed of it",
-                license.name
-            )
-        };
-        license
-            .feed(dataset)
-            .ok_or_else(|| StoreError::damaged("licenses", detail()))
+        license.feed(dataset).ok_or_else(|| {
+            let name = &license.name;
+            let detail = format!("license `{name}` shows {dataset}, but has no feed of it");
+            StoreError::damaged("licenses", detail)
+        })
     }
 
     /// A license's entries in a dataset. Includes the baseline only if entries after `seq` may be in it.
@@ -404,13 +391,11 @@ impl Snapshot {
         seq: u64,
     ) -> Result<LicenseEntries> {
         let shared = self.feed_index(Snapshot::feed_of(license, dataset)?, false)?;
-        let (joined_at, baseline) = license.subscriptions[dataset]
-            .map_or((0, None), |subscription| {
-                (subscription.joined_at, Some(subscription.baseline))
-            });
-        let baseline = baseline
+        let subscription = license.subscriptions[dataset];
+        let joined_at = subscription.map_or(0, |subscription| subscription.joined_at);
+        let baseline = subscription
             .filter(|_| seq < joined_at)
-            .map(|baseline| self.feed_index(baseline, true))
+            .map(|subscription| self.feed_index(subscription.baseline, true))
             .transpose()?;
         Ok(LicenseEntries {
             shared,
@@ -551,11 +536,13 @@ impl Snapshot {
 
     /// The commit that contains a seq.
     pub fn stored_commit_of(&self, seq: u64) -> Result<StoredCommit> {
-        let next = self.commits.range(seq..)?.next().transpose()?;
-        let row = next
-            .map(|(last, bytes)| unseal_commit(last.value(), bytes.value()))
-            .transpose()?;
-        row.filter(|row| row.first_seq <= seq)
-            .ok_or_else(|| StoreError::damaged("commits", format!("no commit contains seq {seq}")))
+        if let Some((last, bytes)) = self.commits.range(seq..)?.next().transpose()? {
+            let row = unseal_commit(last.value(), bytes.value())?;
+            if row.first_seq <= seq {
+                return Ok(row);
+            }
+        }
+        let detail = format!("no commit contains seq {seq}");
+        Err(StoreError::damaged("commits", detail))
     }
 }

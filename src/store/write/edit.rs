@@ -27,7 +27,8 @@ pub struct Edit<'w> {
     pub(crate) tx: WriteTx,
     /// Records the changes if the database is published.
     publication: Option<CommitPublication>,
-    pub(crate) references: References,
+    /// All organizations and tags, with the changes of this edit.
+    pub references: References,
     pub(crate) licenses: Vec<License>,
     pub(super) began_at: Timestamp,
     base: CommitPoint,
@@ -165,7 +166,7 @@ pub struct Batch {
 }
 
 /// The numbers of records that enter, leave or change in one license and one dataset, by a commit.
-#[derive(serde::Serialize)]
+#[derive(Clone, serde::Serialize)]
 pub struct LicenseEffect {
     /// The name of the license.
     pub license: String,
@@ -177,6 +178,18 @@ pub struct LicenseEffect {
     pub changed: u64,
     /// Records that it no longer shows.
     pub leaving: u64,
+}
+
+impl LicenseEffect {
+    pub(super) fn none(license: String, dataset: Dataset) -> LicenseEffect {
+        LicenseEffect {
+            license,
+            dataset,
+            entering: 0,
+            changed: 0,
+            leaving: 0,
+        }
+    }
 }
 
 /// The effects of a batch on rows and licenses.

@@ -120,13 +120,7 @@ impl Edit<'_> {
         scope: &Scope,
     ) -> Result<(LicenseEffect, u64)> {
         let dataset = F::DATASET;
-        let mut effect = LicenseEffect {
-            license: license.name.clone(),
-            dataset,
-            entering: 0,
-            changed: 0,
-            leaving: 0,
-        };
+        let mut effect = LicenseEffect::none(license.name.clone(), dataset);
         if license.scope.shows_same(scope, dataset) {
             return Ok((effect, 0));
         }

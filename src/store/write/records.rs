@@ -5,6 +5,7 @@
 //! A changed record costs one entry per shared feed, however many licenses share it. Records that a feed's licenses
 //! never saw are not written to it, so they stay hidden. A baseline is written once, when its license joins a feed.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::ops::Bound;
@@ -288,54 +289,33 @@ impl Edit<'_> {
         changes: &[RecordChange<'_, F>],
     ) -> Result<Vec<LicenseEffect>> {
         let dataset = F::DATASET;
-        let mut written: BTreeMap<FeedId, FeedChange> = BTreeMap::new();
+        let mut written: BTreeMap<FeedId, LicenseEffect> = BTreeMap::new();
         let mut effects = Vec::new();
         for license in &self.licenses {
             let Some(feed) = license.feed(dataset) else {
                 continue;
             };
-            let change = match written.get(&feed) {
-                Some(change) => *change,
-                None => {
+            let effect = match written.entry(feed) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
                     let entries = changes.iter().map(|change| {
-                        let visible = change
-                            .after()
-                            .is_some_and(|record| record.fields().is_in(&license.scope));
-                        let log_seq = if visible {
-                            NonZeroU64::new(change.seq)
-                        } else {
-                            None
-                        };
+                        let record = change.after();
+                        let visible = record.filter(|record| record.fields().is_in(&license.scope));
                         FeedEntry {
                             seq: change.seq,
                             id: change.id,
-                            log_seq,
+                            log_seq: visible.and_then(|_| NonZeroU64::new(change.seq)),
                         }
                     });
-                    let change = write_feed(&self.tx, feed, dataset, entries)?;
-                    written.insert(feed, change);
-                    change
+                    new.insert(write_feed(&self.tx, feed, dataset, entries)?)
                 }
             };
-            let FeedChange {
-                entering,
-                changed,
-                leaving,
-            } = change;
             effects.push(LicenseEffect {
                 license: license.name.clone(),
-                dataset,
-                entering,
-                changed,
-                leaving,
+                ..effect.clone()
             });
         }
         Ok(effects)
-    }
-
-    /// All organizations and tags, with the changes of this edit.
-    pub fn references(&self) -> &References {
-        &self.references
     }
 
     /// The records of a dataset that this edit has added or changed, also by what they link to, in the order of the
@@ -409,30 +389,16 @@ impl Edit<'_> {
     }
 }
 
-/// The numbers of records that entered a feed, changed in it, and left it.
-#[derive(Clone, Copy, Default)]
-struct FeedChange {
-    entering: u64,
-    changed: u64,
-    leaving: u64,
-}
-
 fn load_sum(tx: &WriteTx, feed: FeedId, dataset: Dataset) -> Result<FeedSum> {
-    let feeds = tx.open(tables::FEEDS)?;
-    let found = feeds.get(feed.0)?;
-    let sum: Option<FeedSum> = found
-        .map(|bytes| unseal("feeds", bytes.value()))
-        .transpose()?;
-    sum.filter(|sum| (sum.feed, sum.dataset) == (feed, dataset))
-        .ok_or_else(|| {
-            StoreError::damaged(
-                "feeds",
-                format!(
-                    "feed {} of {dataset} has no sum, or that of another feed",
-                    feed.0
-                ),
-            )
-        })
+    if let Some(bytes) = tx.open(tables::FEEDS)?.get(feed.0)? {
+        let sum: FeedSum = unseal("feeds", bytes.value())?;
+        if (sum.feed, sum.dataset) == (feed, dataset) {
+            return Ok(sum);
+        }
+    }
+    let feed = feed.0;
+    let detail = format!("feed {feed} of {dataset} has no sum, or that of another feed");
+    Err(StoreError::damaged("feeds", detail))
 }
 
 /// Writes the sum of a feed, and entries in the order of their seqs, which are larger than all others in the feed.
@@ -458,18 +424,19 @@ fn append_entries(
 
 /// Writes the new entries of changed records to a shared feed. They must be ordered by seq, and their seqs larger than
 /// all others. The entry of a hidden record must be a tombstone. It is written only if the record was live in the feed.
+/// Returns the effect on each license of the feed, without a name.
 fn write_feed(
     tx: &WriteTx,
     feed: FeedId,
     dataset: Dataset,
     entries: impl Iterator<Item = FeedEntry>,
-) -> Result<FeedChange> {
+) -> Result<LicenseEffect> {
     let mut sum = load_sum(tx, feed, dataset)?;
     let by_id = tx.open(tables::FEED_RECORDS)?;
     let mut by_seq = tx.open(tables::FEED_ENTRIES)?;
     let is_new = sum.entries == 0;
 
-    let mut change = FeedChange::default();
+    let mut effect = LicenseEffect::none(String::new(), dataset);
     let mut written: Vec<FeedEntry> = Vec::new();
     for entry in entries {
         let id = entry.id.get();
@@ -478,9 +445,9 @@ fn write_feed(
             .map(|(seq, log_seq)| FeedEntry::of_row("feed_records", seq, id, log_seq))
             .transpose()?;
         match (old.is_some_and(|old| old.is_live()), entry.is_live()) {
-            (true, true) => change.changed += 1,
-            (false, true) => change.entering += 1,
-            (true, false) => change.leaving += 1,
+            (true, true) => effect.changed += 1,
+            (false, true) => effect.entering += 1,
+            (true, false) => effect.leaving += 1,
             (false, false) => continue,
         }
         if let Some(old) = old {
@@ -499,7 +466,7 @@ fn write_feed(
     if !written.is_empty() {
         append_entries(tx, &sum, written, is_new)?;
     }
-    Ok(change)
+    Ok(effect)
 }
 
 pub(super) fn create_feed(
