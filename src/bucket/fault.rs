@@ -142,8 +142,8 @@ impl ErrorMapper {
                                       has none, set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (files such as \
                                       ~/.aws/credentials are not read)",
                 // Without s3:ListBucket, S3 responds 403 instead of 404 for a missing object.
-                permissions: "s3:ListBucket, s3:GetObject below the prefix to read, and for publishers s3:PutObject \
-                              and s3:DeleteObject there",
+                permissions: "s3:GetObject below the prefix and s3:ListBucket, and for publishers s3:PutObject below the \
+                              prefix and s3:DeleteObject there",
             },
             StoreKind::Google => Advice {
                 endpoint: "GOOGLE_BASE_URL",

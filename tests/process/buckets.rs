@@ -362,7 +362,7 @@ fn temporary_and_lasting_faults_of_a_store_are_distinguished() {
         "GET", Fault::HalfBody, true, "to read `log/1`";
         "PUT", Fault::Code(500, "InternalError"), true, "cannot be reached to create `log/9` (500 InternalError";
         "GET", Fault::Code(403, "AccessDenied"), false, "they permit s3:GetObject below the prefix and s3:ListBucket";
-        "PUT", Fault::Code(403, "AccessDenied"), false, "they permit s3:PutObject";
+        "PUT", Fault::Code(403, "AccessDenied"), false, "s3:PutObject below the prefix";
         "PUT", Fault::Code(403, "RequestTimeTooSkewed"), false, "set its clock";
         "PUT", Fault::Code(501, "NotImplemented"), false, "use a store that supports conditional puts";
         "GET", Fault::Code(400, "AuthorizationHeaderMalformed"), false, "set AWS_REGION to the bucket's";
