@@ -8,7 +8,7 @@ use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook};
 
-use crate::store::{Result, StoreError};
+use super::{Result, StoreError};
 
 thread_local! {
     static CAUGHT: Cell<u64> = const { Cell::new(0) };

@@ -16,26 +16,27 @@ use std::time::Duration;
 use redb::{ReadTransaction, ReadableTable};
 use serde::Serialize;
 
-use crate::disk::{self, DiskEvent};
-use crate::model::{DatabaseId, Head, KeyHash, KeyRecord, License, PerDataset, Timestamp, now};
-use crate::store::file::draft::Draft;
-use crate::store::file::metadata::{FileIdentity, refuse_other_names, resolve};
-use crate::store::file::notes::{PublishedNote, with_ending};
-use crate::store::file::open::{OpenOptions, ReadFile, refuse_replica};
-use crate::store::file::published::{put_empty_commit, refuse_fenced, remove_local_rows};
-use crate::store::file::replace::LockedFile;
-use crate::store::format::meta::{database_id, known_fields, stored_digest};
-use crate::store::format::rows::{
+use super::file::draft::Draft;
+use super::file::metadata::{FileIdentity, refuse_other_names, resolve};
+use super::file::notes::{PublishedNote, with_ending};
+use super::file::open::{OpenOptions, ReadFile, refuse_replica};
+use super::file::published::{put_empty_commit, refuse_fenced, remove_local_rows};
+use super::file::replace::LockedFile;
+use super::format::meta::{database_id, known_fields, stored_digest};
+use super::format::rows::{
     CommitPoint, StoredCommit, last_commit, load_keys, load_rows, seal, seal_under, unseal_commit,
 };
-pub use crate::store::format::tables::SCHEMA;
-use crate::store::format::tables::{
-    self, COMMITS, META, META_FIELDS, META_PUBLISH, OUTBOX, REPLICA,
+pub use super::format::tables::SCHEMA;
+use super::format::tables::{
+    COMMITS, KEYS, LICENSES, META, META_DATABASE, META_FIELDS, META_PUBLISH, META_RESTORED,
+    META_SECRET, OUTBOX, REPLICA,
 };
-use crate::store::panics::guard;
-use crate::store::read::snapshot::{RESTORED, Snapshot};
-use crate::store::write_tx::WriteTx;
-use crate::store::{Result, StoreError, Writer};
+use super::panics::guard;
+use super::read::snapshot::{RESTORED, Snapshot};
+use super::write_tx::WriteTx;
+use super::{Result, StoreError, Writer};
+use crate::disk::{self, DiskEvent};
+use crate::model::{DatabaseId, Head, KeyHash, KeyRecord, License, PerDataset, Timestamp, now};
 
 /// The differences between the replaced database and the backup.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -125,7 +126,7 @@ impl Restoration {
             guard(|| check_copy(&new)).map_err(|error| with_backup_path(error, backup))?;
 
         let writer = new.writer()?;
-        let backup_id = database_id(&writer.begin_read()?.open_table(tables::META)?)?;
+        let backup_id = database_id(&writer.begin_read()?.open_table(META)?)?;
         let replaced = FileIdentity::of_path(target).ok();
         let (lock, old) = Restoration::lock_old(target, backup_id, wait)?;
         let differences = compare(&Snapshot::open(&writer.begin_read()?)?, restored, &old);
@@ -238,9 +239,9 @@ fn carry_over(
         put_empty_commit(&tx, None, Timestamp::EPOCH, what, note)?;
         return tx.commit();
     };
-    let mut meta = tx.open(tables::META)?;
-    meta.insert(tables::META_DATABASE, id.0.as_slice())?;
-    meta.insert(tables::META_RESTORED, seal(head)?.as_slice())?;
+    let mut meta = tx.open(META)?;
+    meta.insert(META_DATABASE, id.0.as_slice())?;
+    meta.insert(META_RESTORED, seal(head)?.as_slice())?;
     drop(meta);
     put_empty_commit(&tx, Some(head.seq), old.commit.time, what, note)?;
     tx.commit()?;
@@ -277,15 +278,15 @@ fn reason_of(error: StoreError) -> String {
 fn read_old(transaction: &ReadTransaction) -> Result<ReplacedDatabase> {
     let snapshot = Snapshot::open(transaction)?;
     let commit = snapshot.commit();
-    let keys = load_keys(&transaction.open_table(tables::KEYS)?)?;
-    let meta = transaction.open_table(tables::META)?;
+    let keys = load_keys(&transaction.open_table(KEYS)?)?;
+    let meta = transaction.open_table(META)?;
     let id = stored_digest(&meta)?.and(database_id(&meta)?);
     Ok(ReplacedDatabase {
         secret: Some(*snapshot.secret()),
         commit,
         records: snapshot.totals().records,
         keys: keys.into_iter().collect(),
-        licenses: load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?,
+        licenses: load_rows("licenses", &transaction.open_table(LICENSES)?)?,
         origin: id.map(|id| (id, commit.head())),
         unreadable: None,
     })
@@ -389,7 +390,7 @@ fn compare_keys(
 
 /// Gives all commits new lineages, so that the sync tokens of the replaced history get 410.
 fn renew_lineages(tx: &WriteTx) -> Result<()> {
-    let mut commits = tx.open(tables::COMMITS)?;
+    let mut commits = tx.open(COMMITS)?;
     let mut renewed: Vec<(u64, StoredCommit)> = Vec::new();
     for entry in commits.iter()? {
         let (seq, bytes) = entry?;
@@ -407,14 +408,14 @@ fn renew_lineages(tx: &WriteTx) -> Result<()> {
 /// replaced secret is kept, so that its tokens get 410.
 fn keep_revocations(tx: &WriteTx, old: &ReplacedDatabase) -> Result<()> {
     if let Some(secret) = &old.secret {
-        tx.open(tables::META)?.insert(
-            tables::META_SECRET,
-            seal_under(tables::META_SECRET.as_bytes(), secret)?.as_slice(),
+        tx.open(META)?.insert(
+            META_SECRET,
+            seal_under(META_SECRET.as_bytes(), secret)?.as_slice(),
         )?;
     }
-    let restored_to = last_commit(&*tx.open(tables::COMMITS)?)?.time;
+    let restored_to = last_commit(&*tx.open(COMMITS)?)?.time;
     let judged_at = now().max(old.commit.time);
-    let mut keys = tx.open(tables::KEYS)?;
+    let mut keys = tx.open(KEYS)?;
     let restored: BTreeMap<_, _> = load_keys(&*keys)?.into_iter().collect();
     for (hash, old) in &old.keys {
         let Some(at) = old.revoked_at else {

@@ -9,10 +9,10 @@ use redb::{
     AccessGuard, CursorMut, Key, Table, TableDefinition, TableHandle, Value, WriteTransaction,
 };
 
+use super::Result;
+use super::format::changes::ChangeEncoder;
+use super::format::tables::{code_of, is_local};
 use crate::model::RowDigest;
-use crate::store::Result;
-use crate::store::format::changes::ChangeEncoder;
-use crate::store::format::tables::{code_of, is_local};
 
 pub struct WriteTx {
     transaction: WriteTransaction,

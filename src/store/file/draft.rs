@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use tempfile::TempPath;
 
+use super::metadata::{FileIdentity, copy_owner, refuse_irregular};
 use crate::disk::{self, DiskEvent, folder_of};
-use crate::store::file::metadata::{FileIdentity, copy_owner, refuse_irregular};
 use crate::store::{Result, StoreError};
 
 const PREFIX: &str = ".medfeed-draft-";

@@ -16,10 +16,10 @@ use rustix::fs::{Mode, OFlags};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::draft::Draft;
+use super::metadata::{FileIdentity, copy_access, resolve};
 use crate::disk::{if_found, user_name};
 use crate::model::{DatabaseId, Head, Printable, Timestamp, now};
-use crate::store::file::draft::Draft;
-use crate::store::file::metadata::{FileIdentity, copy_access, resolve};
 use crate::store::{Result, StoreError};
 
 /// The maximum number of bytes read from a writer's note.

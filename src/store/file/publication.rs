@@ -1,13 +1,13 @@
 //! Stores the digest and the changes of each commit of a published database.
 
+use super::notes::PublishedNote;
+use super::open::Writer;
+use super::published::{refuse_fenced, store_digest};
 use crate::model::{Head, RowDigest};
-use crate::store::file::notes::PublishedNote;
-use crate::store::file::open::Writer;
-use crate::store::file::published::{refuse_fenced, store_digest};
 use crate::store::format::meta::{database_id, stored_digest};
 use crate::store::format::outbox::{OutboxHeader, PART_BYTES, last_header, next_header};
 use crate::store::format::rows::{StoredCommit, has_commit, hash, seal};
-use crate::store::format::tables;
+use crate::store::format::tables::{COMMITS, META, OUTBOX};
 use crate::store::write_tx::WriteTx;
 use crate::store::{Result, StoreError};
 
@@ -36,7 +36,7 @@ impl CommitPublication {
         tx: &mut WriteTx,
         base: Head,
     ) -> Result<Option<CommitPublication>> {
-        let meta = tx.open(tables::META)?;
+        let meta = tx.open(META)?;
         let stored = stored_digest(&*meta)?;
         let id = database_id(&*meta)?;
         drop(meta);
@@ -74,17 +74,13 @@ impl CommitPublication {
             match self.remove_published(tx).and_then(|()| append(changes)) {
                 // Begin a damaged outbox anew. The publisher finds a gap, and publishes a whole state.
                 Err(error) if error.outbox_damage().is_some() => {
-                    tx.drop_table(tables::OUTBOX)?;
+                    tx.drop_table(OUTBOX)?;
                     append(changes)
                 }
                 kept => kept,
             }
         });
-        if kept? {
-            Ok(())
-        } else {
-            tx.drop_table(tables::OUTBOX)
-        }
+        if kept? { Ok(()) } else { tx.drop_table(OUTBOX) }
     }
 
     /// Removes the commits that are in the bucket.
@@ -92,8 +88,8 @@ impl CommitPublication {
         let Some(note) = &self.published else {
             return Ok(());
         };
-        let mut outbox = tx.open(tables::OUTBOX)?;
-        if has_commit(&*tx.open(tables::COMMITS)?, note.head())?
+        let mut outbox = tx.open(OUTBOX)?;
+        if has_commit(&*tx.open(COMMITS)?, note.head())?
             && next_header(&*outbox, 0)?.is_some_and(|first| first.commit.last_seq <= note.seq)
         {
             outbox.remove_range((0, 0), (note.seq, u32::MAX))?;
@@ -110,7 +106,7 @@ impl CommitPublication {
         changes: &[u8],
     ) -> Result<bool> {
         let commit = row.info(self.base, digest, changes);
-        let mut outbox = tx.open(tables::OUTBOX)?;
+        let mut outbox = tx.open(OUTBOX)?;
         let written = last_header(&*outbox)?
             .map_or(0, |last| last.written)
             .saturating_add(commit.bytes);

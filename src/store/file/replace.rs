@@ -43,14 +43,14 @@ use redb::{
 };
 use serde::Serialize;
 
+use super::draft::Draft;
+use super::metadata::{FileIdentity, refuse_irregular, refuse_other_names, resolve};
+use super::notes::WriterNote;
+use super::open::{OpenOptions, ReadFile, Reader, Writer, io_error, retry};
 use crate::disk::folder_of;
 use crate::model::PerDataset;
 use crate::store::check::check;
 use crate::store::error::opaque_debug;
-use crate::store::file::draft::Draft;
-use crate::store::file::metadata::{FileIdentity, refuse_irregular, refuse_other_names, resolve};
-use crate::store::file::notes::WriterNote;
-use crate::store::file::open::{OpenOptions, ReadFile, Reader, Writer, io_error, retry};
 use crate::store::format::meta::known_fields;
 use crate::store::format::rows::seal_under;
 use crate::store::format::tables::{
@@ -181,7 +181,7 @@ fn lock_as_writer(path: &Path) -> Result<Option<FileBackend>> {
         .read(true)
         .write(true)
         .open(path)
-        .map_err(|source| io_error(path, source))?;
+        .map_err(io_error(path))?;
     let Ok(backend) = FileBackend::new(file) else {
         return Ok(None);
     };

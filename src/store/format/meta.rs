@@ -13,14 +13,14 @@ use std::sync::LazyLock;
 use redb::{ReadTransaction, ReadableTable};
 use serde::{Deserialize, Serialize};
 
+use super::rows::{optional_table, unseal, unseal_under};
+use super::tables::{
+    META_DATABASE, META_FIELDS, META_PUBLISH, META_RESTORED, META_SCHEMA, META_SECRET, REPLICA,
+    REPLICA_KEY, SCHEMA,
+};
 use crate::model::{
     ConferenceFields, DatabaseId, Fields, Head, JournalFields, OrganizationFields, RowDigest,
     TagFields,
-};
-use crate::store::format::rows::{optional_table, unseal, unseal_under};
-use crate::store::format::tables::{
-    META_DATABASE, META_FIELDS, META_PUBLISH, META_RESTORED, META_SCHEMA, META_SECRET, REPLICA,
-    REPLICA_KEY, SCHEMA,
 };
 use crate::store::{Result, StoreError};
 

@@ -16,9 +16,9 @@
 use redb::{Key, ReadOnlyTable, ReadTransaction, ReadableTable, Value};
 use serde::{Deserialize, Serialize};
 
+use super::rows::{ShortHash, hash, unseal};
+use super::tables::{CODED_TABLES, is_local, on_table};
 use crate::model::{CommitInfo, RowDigest};
-use crate::store::format::rows::{ShortHash, hash, unseal};
-use crate::store::format::tables::{CODED_TABLES, is_local, on_table};
 use crate::store::{Result, StoreError};
 
 /// The length of each part of a commit's changes except the last, in bytes.

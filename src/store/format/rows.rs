@@ -8,11 +8,11 @@ use redb::{ReadableTable, TableError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::tables::{HASH_LEN, LogValue, keys_from};
 use crate::model::{
     CommitInfo, Curated, Dataset, Fields, Head, Id, KeyHash, KeyRecord, PerDataset, RecordFields,
     ReferenceFields, ReferenceKind, Referenced, References, RowDigest, Timestamp, json,
 };
-use crate::store::format::tables::{HASH_LEN, LogValue};
 use crate::store::{Result, StoreError};
 
 /// A hash of 128 bits of BLAKE3.
@@ -315,8 +315,7 @@ pub fn for_each_record<F: RecordFields, E: From<StoreError>>(
     log: &impl LogRows,
     mut each: impl FnMut(RecordRow<F>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let code = F::DATASET.code();
-    let rows = records.range((code, 0)..=(code, u64::MAX));
+    let rows = records.range(keys_from(F::DATASET.code(), 0));
     for entry in rows.map_err(StoreError::from)? {
         let (key, seq) = entry.map_err(StoreError::from)?;
         let id = read_id("records", key.value().1)?;
@@ -381,8 +380,7 @@ pub fn load_record_ids(
     records: &impl ReadableTable<(u8, u64), u64>,
     dataset: Dataset,
 ) -> Result<BTreeSet<Id>> {
-    let code = dataset.code();
-    let rows = records.range((code, 0)..=(code, u64::MAX))?;
+    let rows = records.range(keys_from(dataset.code(), 0))?;
     rows.map(|entry| read_id("records", entry?.0.value().1))
         .collect()
 }

@@ -9,10 +9,10 @@ use std::sync::{Arc, OnceLock};
 
 use redb::ReadableTable;
 
+use super::records::{Records, Slot};
 use crate::model::Id;
 use crate::store::Result;
 use crate::store::format::feed::{FeedEntry, FeedSum};
-use crate::store::read::records::{Records, Slot};
 
 /// The entries of a feed in one state.
 pub struct FeedIndex {
@@ -54,7 +54,7 @@ impl FeedIndex {
             // This is fast if they are nearly sorted.
             shown.sort_by_key(|slot| records.id(*slot));
             if shown.windows(2).any(|pair| pair[0] == pair[1]) {
-                return Err(sum.damaged("a record has two entries".to_owned()));
+                return Err(sum.damaged("a record has two entries"));
             }
         }
         Ok(FeedIndex {
@@ -90,7 +90,7 @@ impl FeedIndex {
         }
         added.iter().for_each(|entry| found.add(entry));
         if found != sum {
-            return Err(sum.damaged("its new entries do not add up".to_owned()));
+            return Err(sum.damaged("its new entries do not add up"));
         }
         let is_unchanged =
             |slot: &Slot| records.is_some_and(|records| !newer.contains_key(&records.id(*slot)));

@@ -25,7 +25,7 @@ use crate::model::{
     ValueKind, fold, with_fields,
 };
 use crate::store::format::rows::{RecordRow, ShortHash, missing_record, read_id};
-use crate::store::format::tables::LogValue;
+use crate::store::format::tables::{LogValue, keys_from};
 use crate::store::{Result, StoreError};
 
 /// The number of records that a filter tests at once.
@@ -110,7 +110,7 @@ impl Records {
             columns,
             pairs: Vec::new(),
         };
-        for row in records.range((dataset.code(), 0)..=(dataset.code(), u64::MAX))? {
+        for row in records.range(keys_from(dataset.code(), 0))? {
             let (key, seq) = row?;
             loaded.change(read_id("records", key.value().1)?, Some(seq.value()), log)?;
         }
@@ -127,7 +127,7 @@ impl Records {
     ) -> Result<Arc<Records>> {
         let code = self.dataset.code();
         let mut changes = Vec::new();
-        for row in log.range((code, since.saturating_add(1))..=(code, u64::MAX))? {
+        for row in log.range(keys_from(code, since.saturating_add(1)))? {
             let (key, value) = row?;
             changes.push((read_id("log", value.value().0)?, Some(key.value().1)));
         }

@@ -9,6 +9,8 @@ use memchr::memmem::Finder;
 use parking_lot::Mutex;
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable};
 
+use super::feed_index::{FeedIndex, LicenseEntries};
+use super::records::{LogTable, Records, StoredRecord};
 use crate::model::{
     Curated, Dataset, FeedId, Id, KeyHash, KeyRecord, License, LicenseId, PerDataset, RecordFields,
     References, Timestamp, Witness,
@@ -20,9 +22,10 @@ use crate::store::format::rows::{
     CommitPoint, RecordRow, StoredCommit, damaged_row, expect_count, find_record, for_each_record,
     last_commit, load_keys, load_references, load_rows, read_id, unseal_commit,
 };
-use crate::store::format::tables;
-use crate::store::read::feed_index::{FeedIndex, LicenseEntries};
-use crate::store::read::records::{LogTable, Records, StoredRecord};
+use crate::store::format::tables::{
+    COMMITS, FEED_ENTRIES, FEED_RECORDS, FEEDS, KEYS, LICENSES, LINKS, LOG, META, ORGANIZATIONS,
+    RECORDS, TAGS, TOMBSTONE, keys_from,
+};
 use crate::store::{Result, StoreError, panics};
 
 /// One committed state. It is cheap to share. redb keeps the pages of this state until it is dropped.
@@ -54,34 +57,33 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub(crate) fn read_commit(transaction: &ReadTransaction) -> Result<CommitPoint> {
-        Ok(last_commit(&transaction.open_table(tables::COMMITS)?)?.point())
+        Ok(last_commit(&transaction.open_table(COMMITS)?)?.point())
     }
 
     /// Opens the state that a transaction sees.
     pub(crate) fn open(transaction: &ReadTransaction) -> Result<Snapshot> {
-        let commits = transaction.open_table(tables::COMMITS)?;
+        let commits = transaction.open_table(COMMITS)?;
         let last = last_commit(&commits)?;
         let counts = last.counts;
-        let licenses: Vec<License> =
-            load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
+        let licenses: Vec<License> = load_rows("licenses", &transaction.open_table(LICENSES)?)?;
         let licenses: HashMap<_, _> = licenses
             .into_iter()
             .map(|license| (license.id, Arc::new(license)))
             .collect();
         expect_count("licenses", licenses.len(), counts.licenses)?;
-        let keys = load_keys(&transaction.open_table(tables::KEYS)?)?;
+        let keys = load_keys(&transaction.open_table(KEYS)?)?;
         let keys: HashMap<_, _> = keys
             .into_iter()
             .map(|(hash, key)| (hash, Arc::new(key)))
             .collect();
         expect_count("keys", keys.len(), counts.keys)?;
-        let sums: Vec<FeedSum> = load_rows("feeds", &transaction.open_table(tables::FEEDS)?)?;
+        let sums: Vec<FeedSum> = load_rows("feeds", &transaction.open_table(FEEDS)?)?;
         if let Some(ahead) = sums.iter().find(|sum| sum.newest_seq > last.last_seq) {
             return Err(ahead.damaged(format!("it is ahead of the last commit, {}", last.last_seq)));
         }
         let feeds: HashMap<_, _> = sums.into_iter().map(|sum| (sum.feed, sum)).collect();
         expect_count("feeds", feeds.len(), counts.feeds)?;
-        let secret = read_secret(&transaction.open_table(tables::META)?)?;
+        let secret = read_secret(&transaction.open_table(META)?)?;
         Ok(Snapshot {
             last,
             secret,
@@ -94,13 +96,13 @@ impl Snapshot {
             feed_indexes: Mutex::default(),
             loading: Mutex::new(()),
             commits,
-            records: transaction.open_table(tables::RECORDS)?,
-            organizations: transaction.open_table(tables::ORGANIZATIONS)?,
-            tags: transaction.open_table(tables::TAGS)?,
-            log: transaction.open_table(tables::LOG)?,
-            feed_entries: transaction.open_table(tables::FEED_ENTRIES)?,
-            feed_records: transaction.open_table(tables::FEED_RECORDS)?,
-            links: transaction.open_table(tables::LINKS)?,
+            records: transaction.open_table(RECORDS)?,
+            organizations: transaction.open_table(ORGANIZATIONS)?,
+            tags: transaction.open_table(TAGS)?,
+            log: transaction.open_table(LOG)?,
+            feed_entries: transaction.open_table(FEED_ENTRIES)?,
+            feed_records: transaction.open_table(FEED_RECORDS)?,
+            links: transaction.open_table(LINKS)?,
         })
     }
 
@@ -331,10 +333,9 @@ impl Snapshot {
         is_read: impl Fn(&[u8]) -> bool,
         mut each: impl FnMut(Id, F),
     ) -> Result<()> {
-        let code = F::DATASET.code();
         let links = Finder::new(",\"organizations\":");
         let mut head = Vec::new();
-        for row in self.log.range((code, 0)..=(code, u64::MAX))? {
+        for row in self.log.range(keys_from(F::DATASET.code(), 0))? {
             let (key, row) = row?;
             let (_, seq) = key.value();
             let (id, _, text) = row.value();
@@ -525,8 +526,7 @@ impl Snapshot {
                 .range((sum.feed.0, first)..=(sum.feed.0, last))?
             {
                 let (id, log_seq) = row?.1.value();
-                if log_seq == tables::TOMBSTONE && self.records.get((dataset.code(), id))?.is_none()
-                {
+                if log_seq == TOMBSTONE && self.records.get((dataset.code(), id))?.is_none() {
                     gone.insert(read_id("feed_entries", id)?);
                 }
             }

@@ -12,6 +12,7 @@ use std::ops::Bound;
 
 use redb::{ReadableTable, ReadableTableMetadata, TableDefinition};
 
+use super::edit::{Batch, BatchOutcome, Edit, LicenseEffect};
 use crate::model::{
     ConferenceFields, Curated, Dataset, FeedId, Id, JournalFields, PerDataset, RecordFields,
     ReferenceFields, ReferenceKind, Referenced, References, Subscription, Timestamp, json,
@@ -20,8 +21,9 @@ use crate::store::format::feed::{FeedEntry, FeedSum};
 use crate::store::format::rows::{
     RecordRow, RowCounts, find_linked, find_record, hash, load_record_ids, seal, unseal,
 };
-use crate::store::format::tables;
-use crate::store::write::edit::{Batch, BatchOutcome, Edit, LicenseEffect};
+use crate::store::format::tables::{
+    FEED_ENTRIES, FEED_RECORDS, FEEDS, LINKS, LOG, ORGANIZATIONS, RECORDS, TAGS, keys_from,
+};
 use crate::store::write_tx::WriteTx;
 use crate::store::{Result, StoreError};
 
@@ -63,15 +65,15 @@ impl Edit<'_> {
         let mut touched = PerDataset::<BTreeSet<Id>>::default();
         let mut changed = Vec::new();
         outcome.rows.organizations = self.apply_references(
-            tables::ORGANIZATIONS,
+            ORGANIZATIONS,
             |all| &mut all.organizations,
             &batch.organizations,
             &mut changed,
         )?;
         outcome.rows.tags =
-            self.apply_references(tables::TAGS, |all| &mut all.tags, &batch.tags, &mut changed)?;
+            self.apply_references(TAGS, |all| &mut all.tags, &batch.tags, &mut changed)?;
         for (kind, id) in changed {
-            for (dataset, record) in find_linked(&*self.tx.open(tables::LINKS)?, kind, id)? {
+            for (dataset, record) in find_linked(&*self.tx.open(LINKS)?, kind, id)? {
                 touched[dataset].insert(record);
             }
         }
@@ -153,8 +155,8 @@ impl Edit<'_> {
     ) -> Result<Vec<RecordChange<'b, F>>> {
         let dataset = F::DATASET;
         let mut changes = Vec::new();
-        let records = self.tx.open(tables::RECORDS)?;
-        let log = self.tx.open(tables::LOG)?;
+        let records = self.tx.open(RECORDS)?;
+        let log = self.tx.open(LOG)?;
         let is_first_load = self.commit.records[dataset] == 0;
         let ids: BTreeSet<&Id> = rows.keys().chain(touched).collect();
         for id in ids {
@@ -209,7 +211,7 @@ impl Edit<'_> {
 
     fn write_records<F: RecordFields>(&mut self, changes: &[RecordChange<'_, F>]) -> Result<()> {
         let code = F::DATASET.code();
-        let mut records = self.tx.open(tables::RECORDS)?;
+        let mut records = self.tx.open(RECORDS)?;
         let is_fresh = |change: &&RecordChange<'_, F>| change.before.is_none();
         for change in changes.iter().filter(|change| !is_fresh(change)) {
             let key = (code, change.id.get());
@@ -218,10 +220,7 @@ impl Edit<'_> {
                 Some(_) => records.insert(key, change.seq)?,
             }
         }
-        let is_first_load = records
-            .range((code, 0)..=(code, u64::MAX))?
-            .next()
-            .is_none();
+        let is_first_load = records.range(keys_from(code, 0))?.next().is_none();
         let end = is_first_load.then_some(Bound::Included((code, u64::MAX)));
         let fresh = changes
             .iter()
@@ -233,7 +232,7 @@ impl Edit<'_> {
     /// Moves the log rows of changed records to their new seqs, which are larger than all others.
     fn write_log<F: RecordFields>(&mut self, changes: &[RecordChange<'_, F>]) -> Result<()> {
         let code = F::DATASET.code();
-        let mut log = self.tx.open(tables::LOG)?;
+        let mut log = self.tx.open(LOG)?;
         for before in changes.iter().filter_map(|change| change.before.as_ref()) {
             log.remove((code, before.seq))?;
         }
@@ -268,7 +267,7 @@ impl Edit<'_> {
         }
         let code = F::DATASET.code();
         let mut added = BTreeSet::new();
-        let mut table = self.tx.open(tables::LINKS)?;
+        let mut table = self.tx.open(LINKS)?;
         for change in changes {
             let before = links(change.before());
             let after = links(change.after());
@@ -321,15 +320,13 @@ impl Edit<'_> {
     /// The records of a dataset that this edit has added or changed, also by what they link to, in the order of the
     /// changes.
     pub fn written_records<F: RecordFields>(&self) -> Result<Vec<Curated<F>>> {
-        let code = F::DATASET.code();
-        let log = self.tx.open(tables::LOG)?;
-        let rows = log
-            .range((code, self.commit.first_seq)..=(code, u64::MAX))?
-            .map(|entry| {
-                let (key, value) = entry?;
-                Ok(RecordRow::open(key.value().1, value.value())?.record)
-            });
-        rows.collect()
+        let log = self.tx.open(LOG)?;
+        let rows = log.range(keys_from(F::DATASET.code(), self.commit.first_seq))?;
+        rows.map(|entry| {
+            let (key, value) = entry?;
+            Ok(RecordRow::open(key.value().1, value.value())?.record)
+        })
+        .collect()
     }
 
     /// Renders the JSON of all records again, for a program with other fields. A record whose JSON changes gets a new
@@ -347,22 +344,18 @@ impl Edit<'_> {
 
     fn render_dataset<F: RecordFields>(&mut self) -> Result<()> {
         let code = F::DATASET.code();
-        let ids: Vec<Id> = load_record_ids(&*self.tx.open(tables::RECORDS)?, F::DATASET)?
+        let ids: Vec<Id> = load_record_ids(&*self.tx.open(RECORDS)?, F::DATASET)?
             .into_iter()
             .collect();
         for ids in ids.chunks(RENDERED_AT_ONCE) {
             let mut changes: Vec<RecordChange<'_, F>> = Vec::new();
             for id in ids {
-                let row = find_record::<F>(
-                    &*self.tx.open(tables::RECORDS)?,
-                    &*self.tx.open(tables::LOG)?,
-                    *id,
-                )?;
+                let row = find_record::<F>(&*self.tx.open(RECORDS)?, &*self.tx.open(LOG)?, *id)?;
                 let Some(row) = row else { continue };
                 let json = json::render_record(&row.record, row.updated_at, &self.references);
                 let is_same = self
                     .tx
-                    .open(tables::LOG)?
+                    .open(LOG)?
                     .get((code, row.seq))?
                     .is_some_and(|old| old.value().2 == json);
                 if !is_same {
@@ -390,7 +383,7 @@ impl Edit<'_> {
 }
 
 fn load_sum(tx: &WriteTx, feed: FeedId, dataset: Dataset) -> Result<FeedSum> {
-    if let Some(bytes) = tx.open(tables::FEEDS)?.get(feed.0)? {
+    if let Some(bytes) = tx.open(FEEDS)?.get(feed.0)? {
         let sum: FeedSum = unseal("feeds", bytes.value())?;
         if (sum.feed, sum.dataset) == (feed, dataset) {
             return Ok(sum);
@@ -410,15 +403,14 @@ fn append_entries(
 ) -> Result<()> {
     let feed = sum.feed;
     let end = Bound::Included((feed.0, u64::MAX));
-    tx.open(tables::FEEDS)?
-        .insert(feed.0, seal(sum)?.as_slice())?;
-    tx.open(tables::FEED_ENTRIES)?.insert_all(
+    tx.open(FEEDS)?.insert(feed.0, seal(sum)?.as_slice())?;
+    tx.open(FEED_ENTRIES)?.insert_all(
         Some(end),
         entries.iter().map(|entry| entry.row_by_seq(feed)),
     )?;
     entries.sort_unstable_by_key(|entry| entry.id);
     let end = is_new.then_some(end);
-    tx.open(tables::FEED_RECORDS)?
+    tx.open(FEED_RECORDS)?
         .insert_all(end, entries.iter().map(|entry| entry.row_by_id(feed)))
 }
 
@@ -432,8 +424,8 @@ fn write_feed(
     entries: impl Iterator<Item = FeedEntry>,
 ) -> Result<LicenseEffect> {
     let mut sum = load_sum(tx, feed, dataset)?;
-    let by_id = tx.open(tables::FEED_RECORDS)?;
-    let mut by_seq = tx.open(tables::FEED_ENTRIES)?;
+    let by_id = tx.open(FEED_RECORDS)?;
+    let mut by_seq = tx.open(FEED_ENTRIES)?;
     let is_new = sum.entries == 0;
 
     let mut effect = LicenseEffect::none(String::new(), dataset);
@@ -485,9 +477,9 @@ pub(super) fn create_feed(
 pub(super) fn erase_feed(tx: &WriteTx, feed: FeedId) -> Result<()> {
     let first = (feed.0, 0);
     let last = (feed.0, u64::MAX);
-    tx.open(tables::FEED_ENTRIES)?.remove_range(first, last)?;
-    tx.open(tables::FEED_RECORDS)?.remove_range(first, last)?;
-    tx.open(tables::FEEDS)?.remove(feed.0)?;
+    tx.open(FEED_ENTRIES)?.remove_range(first, last)?;
+    tx.open(FEED_RECORDS)?.remove_range(first, last)?;
+    tx.open(FEEDS)?.remove(feed.0)?;
     Ok(())
 }
 
@@ -505,7 +497,7 @@ pub(super) fn load_entries(
     else {
         return Ok(BTreeMap::new());
     };
-    let by_seq = tx.open(tables::FEED_ENTRIES)?;
+    let by_seq = tx.open(FEED_ENTRIES)?;
     let mut entries = load_sum(tx, baseline, dataset)?.read_all(&*by_seq)?;
     if let Some(feed) = feed {
         let shared = load_sum(tx, feed, dataset)?.read_all(&*by_seq)?;
