@@ -130,6 +130,22 @@ impl<R: Read, E: Fn() -> io::Error> Read for Bounded<R, E> {
     }
 }
 
+/// The folder of a path; `.` for a bare file name.
+pub fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Returns `None` for a file that does not exist.
+pub fn if_found<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        found => found.map(Some),
+    }
+}
+
 /// The text before the number in an error of the operating system.
 const OS_ERROR: &str = " (os error ";
 

@@ -108,10 +108,7 @@ impl<'s> View<'s> {
                 .is_some_and(|entered| entered.contains(&id))
         };
         let is_new = |record: &StoredRecord| {
-            since
-                .as_ref()
-                .is_none_or(|(since, _)| record.seq() > *since)
-                || has_entered(record.id())
+            since.as_ref().is_none_or(|(since, _)| record.seq > *since) || has_entered(record.id)
         };
         let found = records
             .find(&index.shown()[first..], filter)?

@@ -45,7 +45,7 @@ impl Bucket {
         seal: Option<SealKey>,
         environment: &[(String, String)],
     ) -> Result<Bucket> {
-        let store: Box<dyn Store> = match url.location() {
+        let store: Box<dyn Store> = match &url.location {
             BucketLocation::Folder(path) => Box::new(Folder::new(path)),
             BucketLocation::Remote {
                 kind,
@@ -73,19 +73,15 @@ impl Bucket {
     /// Reads an object; `None` if there is none of this name. Never returns a part of an object.
     pub fn get(&self, name: &str) -> Result<Option<BucketObject>> {
         check_name(name)?;
-        let Some(BucketObject { bytes, modified }) = self.store.get(name)? else {
-            return Ok(None);
-        };
-        Ok(Some(BucketObject {
-            bytes: unseal(self.seal.as_ref(), name, bytes)?,
-            modified,
-        }))
-    }
-
-    /// Whether there is an object of this name. Does not read all of it.
-    pub fn contains(&self, name: &str) -> Result<bool> {
-        check_name(name)?;
-        self.store.contains(name)
+        let found = self.store.get(name)?;
+        found
+            .map(|object| {
+                Ok(BucketObject {
+                    bytes: unseal(self.seal.as_ref(), name, object.bytes)?,
+                    ..object
+                })
+            })
+            .transpose()
     }
 
     /// Creates an object if the name is free.
@@ -142,13 +138,13 @@ impl Bucket {
     }
 
     fn race(&self, name: &str) -> Result<()> {
-        let created: Vec<(String, Result<Created>)> = thread::scope(|scope| {
+        let created: Result<Vec<Option<String>>> = thread::scope(|scope| {
             let racers: Vec<_> = (0..RACERS)
                 .map(|racer| {
                     scope.spawn(move || {
                         let bytes = format!("racer {racer}");
-                        let created = self.create(name, bytes.as_bytes());
-                        (bytes, created)
+                        let created = self.create(name, bytes.as_bytes())?;
+                        Ok((created == Created::New).then_some(bytes))
                     })
                 })
                 .collect();
@@ -158,12 +154,7 @@ impl Bucket {
                 .filter_map(|racer| racer.join().ok())
                 .collect()
         });
-        let mut winners = Vec::new();
-        for (bytes, created) in created {
-            if created? == Created::New {
-                winners.push(bytes);
-            }
-        }
+        let winners: Vec<String> = created?.into_iter().flatten().collect();
         match winners.as_slice() {
             [winner] if self.compare(name, winner.as_bytes())? => Ok(()),
             // A store may refuse all concurrent requests.
@@ -233,7 +224,7 @@ mod tests {
         let bucket = Bucket::open_with(&url, None, &[]).unwrap();
         let name = "../x";
         let refused = |error: Option<BucketError>| matches!(error, Some(BucketError::Refused(_)));
-        assert!(refused(bucket.get(name).err()) && refused(bucket.contains(name).err()));
+        assert!(refused(bucket.get(name).err()));
         assert!(refused(bucket.create(name, b"").err()) && refused(bucket.put(name, b"").err()));
         assert!(
             refused(bucket.list(name, None).err()) && refused(bucket.list("log", Some(name)).err())

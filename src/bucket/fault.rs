@@ -4,7 +4,7 @@ use crate::model::Joined;
 use object_store::Error;
 
 use super::object::BucketError;
-use super::url::{BucketUrl, StoreKind};
+use super::url::StoreKind;
 
 /// An action on an object, as messages name it.
 #[derive(Clone, Copy, strum::Display)]
@@ -20,10 +20,21 @@ pub enum Action {
 /// Maps the errors of one bucket.
 #[derive(Debug)]
 pub struct ErrorMapper {
-    url: String,
-    bucket: String,
-    kind: StoreKind,
-    has_credentials: bool,
+    pub url: String,
+    pub bucket: String,
+    pub kind: StoreKind,
+    pub has_credentials: bool,
+}
+
+/// The texts of messages about one kind of store.
+struct Advice {
+    /// The variables of the endpoint.
+    endpoint: &'static str,
+    /// What to do about the variables that hold credentials.
+    variables: &'static str,
+    without_credentials: &'static str,
+    /// The permissions that medfeed needs.
+    permissions: &'static str,
 }
 
 struct Failure {
@@ -35,61 +46,19 @@ struct Failure {
 }
 
 impl ErrorMapper {
-    pub fn new(
-        url: &BucketUrl,
-        kind: StoreKind,
-        bucket: &str,
-        has_credentials: bool,
-    ) -> ErrorMapper {
-        ErrorMapper {
-            url: url.to_string(),
-            bucket: bucket.to_owned(),
-            kind,
-            has_credentials,
-        }
-    }
-
     /// Returns the error for a configuration in the environment that cannot be used.
     pub fn configuration(&self, error: &Error) -> BucketError {
         BucketError::Refused(format!(
             "{} cannot be used: {}; {}",
             self.url,
             Failure::of(error).text,
-            self.variables()
+            self.advice().variables
         ))
     }
 
-    pub fn timeout(&self, action: Action, name: &str) -> BucketError {
-        BucketError::Unreachable(format!(
-            "{} did not {action} `{name}` in time; check the network",
-            self.url
-        ))
-    }
-
-    /// Returns the error for an object that was received in part.
-    pub fn truncated(&self, name: &str, detail: String) -> BucketError {
-        BucketError::Unreachable(format!(
-            "{} sent only a part of `{name}` ({detail}); check the network",
-            self.url
-        ))
-    }
-
-    /// Returns the error for an object without an ETag.
-    pub fn not_of_the_store(&self, name: &str) -> BucketError {
-        BucketError::Unreachable(format!(
-            "{} cannot be reached to read `{name}`: the response has no ETag, so it is not the store's; check the \
-             network, and any proxy between this machine and the store",
-            self.url
-        ))
-    }
-
-    /// Returns the error for a list that names an object outside its folder.
-    pub fn foreign_list(&self, folder: &str, found: &str) -> BucketError {
-        BucketError::Unreachable(format!(
-            "{} cannot be reached to list `{folder}`: the response names `{found}`, so it is that of another request; \
-             check any proxy between this machine and the store",
-            self.url
-        ))
+    /// Returns a temporary error. `detail` follows the URL.
+    pub fn unreachable(&self, detail: String) -> BucketError {
+        BucketError::Unreachable(format!("{} {detail}", self.url))
     }
 
     /// Whether the bucket exists and has no such object.
@@ -101,7 +70,12 @@ impl ErrorMapper {
         let failure = Failure::of(error);
         let ErrorMapper { url, bucket, .. } = self;
         let text = &failure.text;
-        let endpoint = self.endpoint();
+        let Advice {
+            endpoint,
+            variables,
+            without_credentials,
+            permissions,
+        } = self.advice();
         let refused = match (error, failure.status) {
             _ if failure.is_of_the_bucket() || matches!(error, Error::NotFound { .. }) => {
                 format!(
@@ -128,101 +102,64 @@ impl ErrorMapper {
                 format!("{url} rejects the time of this machine ({text}); set its clock")
             }
             (Error::PermissionDenied { .. } | Error::Unauthenticated { .. }, _) => format!(
-                "{url} refuses to {action} `{name}` ({text}); {}, and that they permit {}",
-                self.variables(),
-                self.permission(action)
+                "{url} refuses to {action} `{name}` ({text}); {variables}, and that they permit {permissions}"
             ),
             // Callers of `create` retry after such a response.
             (Error::AlreadyExists { .. } | Error::Precondition { .. }, _) | (_, Some(409)) => {
-                return BucketError::Unreachable(format!(
-                    "{url} refuses to {action} `{name}` ({text}), because another request is in progress"
+                return self.unreachable(format!(
+                    "refuses to {action} `{name}` ({text}), because another request is in progress"
                 ));
             }
             (Error::Generic { .. }, None | Some(408 | 425 | 429 | 500..))
                 if !is_of_the_address(text) =>
             {
-                return self.unreachable(action, name, text);
+                let roles = match self.has_credentials {
+                    true => "",
+                    false => without_credentials,
+                };
+                // TLS uses the system's certificate authorities, or the file in this variable.
+                let authority = match text.contains("UnknownIssuer") {
+                    true => "; name your own certificate authority in SSL_CERT_FILE",
+                    false => "",
+                };
+                return self.unreachable(format!(
+                    "cannot be reached to {action} `{name}` ({text}); check the network and the endpoint ({endpoint})\
+                     {roles}{authority}"
+                ));
             }
-            _ => format!(
-                "{url} refuses to {action} `{name}` ({text}); {}",
-                self.variables()
-            ),
+            _ => format!("{url} refuses to {action} `{name}` ({text}); {variables}"),
         };
         BucketError::Refused(refused)
     }
 
-    fn unreachable(&self, action: Action, name: &str, text: &str) -> BucketError {
-        let roles = if self.has_credentials {
-            String::new()
-        } else {
-            format!("; {}", self.without_credentials())
-        };
-        // TLS uses the system's certificate authorities, or the file in this variable.
-        let authority = if text.contains("UnknownIssuer") {
-            "; name your own certificate authority in SSL_CERT_FILE"
-        } else {
-            ""
-        };
-        BucketError::Unreachable(format!(
-            "{} cannot be reached to {action} `{name}` ({text}); check the network and the endpoint ({}){roles}{authority}",
-            self.url,
-            self.endpoint()
-        ))
-    }
-
-    fn endpoint(&self) -> &'static str {
+    fn advice(&self) -> Advice {
         match self.kind {
-            StoreKind::S3 => "AWS_ENDPOINT_URL, AWS_REGION",
-            StoreKind::Google => "GOOGLE_BASE_URL",
-            StoreKind::Azure => "AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ENDPOINT",
-        }
-    }
-
-    /// Returns advice about the variables that hold credentials.
-    fn variables(&self) -> &'static str {
-        match self.kind {
-            StoreKind::S3 => {
-                "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL (an endpoint with \
-                 http:// needs AWS_ALLOW_HTTP=true)"
-            }
-            StoreKind::Google => "check GOOGLE_APPLICATION_CREDENTIALS",
-            StoreKind::Azure => "check AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
-        }
-    }
-
-    fn without_credentials(&self) -> &'static str {
-        match self.kind {
-            StoreKind::S3 => {
-                "the environment holds no credentials, so this machine's role is used: if it has none, set \
-                 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (files such as ~/.aws/credentials are not read)"
-            }
-            StoreKind::Google => {
-                "the environment holds no credentials, so this machine's role is used: if it has none, set \
-                 GOOGLE_APPLICATION_CREDENTIALS to the file of a service account"
-            }
-            StoreKind::Azure => {
-                "the environment holds no credentials, so this machine's identity is used: if it has none, set \
-                 AZURE_STORAGE_ACCOUNT_KEY"
-            }
-        }
-    }
-
-    fn permission(&self, action: Action) -> &'static str {
-        match (self.kind, action) {
-            // Without s3:ListBucket, S3 responds 403 instead of 404 for a missing object.
-            (StoreKind::S3, Action::Read) => "s3:GetObject below the prefix and s3:ListBucket",
-            (StoreKind::S3, Action::Create | Action::Write) => "s3:PutObject below the prefix",
-            (StoreKind::S3, Action::List) => "s3:ListBucket",
-            (StoreKind::S3, Action::Delete) => "s3:DeleteObject below the prefix",
-            (StoreKind::Google, Action::Read) => "storage.objects.get and storage.objects.list",
-            (StoreKind::Google, Action::Create) => "storage.objects.create",
-            (StoreKind::Google, Action::Write) => {
-                "storage.objects.create and storage.objects.delete, to overwrite"
-            }
-            (StoreKind::Google, Action::List) => "storage.objects.list",
-            (StoreKind::Google, Action::Delete) => "storage.objects.delete",
-            (StoreKind::Azure, Action::Read | Action::List) => "`Storage Blob Data Reader`",
-            (StoreKind::Azure, _) => "`Storage Blob Data Contributor`",
+            StoreKind::S3 => Advice {
+                endpoint: "AWS_ENDPOINT_URL, AWS_REGION",
+                variables: "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL (an \
+                            endpoint with http:// needs AWS_ALLOW_HTTP=true)",
+                without_credentials: "; the environment holds no credentials, so this machine's role is used: if it \
+                                      has none, set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (files such as \
+                                      ~/.aws/credentials are not read)",
+                // Without s3:ListBucket, S3 responds 403 instead of 404 for a missing object.
+                permissions: "s3:GetObject below the prefix and s3:ListBucket, and for publishers s3:PutObject below the \
+                              prefix and s3:DeleteObject there",
+            },
+            StoreKind::Google => Advice {
+                endpoint: "GOOGLE_BASE_URL",
+                variables: "check GOOGLE_APPLICATION_CREDENTIALS",
+                without_credentials: "; the environment holds no credentials, so this machine's role is used: if it \
+                                      has none, set GOOGLE_APPLICATION_CREDENTIALS to the file of a service account",
+                permissions: "storage.objects.get and storage.objects.list, and for publishers storage.objects.create \
+                              and storage.objects.delete, to overwrite",
+            },
+            StoreKind::Azure => Advice {
+                endpoint: "AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ENDPOINT",
+                variables: "check AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+                without_credentials: "; the environment holds no credentials, so this machine's identity is used: if \
+                                      it has none, set AZURE_STORAGE_ACCOUNT_KEY",
+                permissions: "`Storage Blob Data Reader`, and for publishers `Storage Blob Data Contributor`",
+            },
         }
     }
 }
@@ -247,10 +184,10 @@ impl Failure {
         let text = match (status, element("Message")) {
             (Some(status), Some(message)) => format!("{status} {code}: {message}"),
             (Some(status), None) if !code.is_empty() => format!("{status} {code}"),
-            (Some(_), None) => message
+            _ => message
                 .split_once("status code: ")
-                .map_or_else(String::new, |(_, rest)| rest.to_owned()),
-            (None, _) => message,
+                .map_or(message.as_str(), |(_, rest)| rest)
+                .to_owned(),
         };
         let text: String = text
             .split_whitespace()
@@ -282,7 +219,12 @@ mod tests {
     use super::*;
 
     fn mapper(kind: StoreKind) -> ErrorMapper {
-        ErrorMapper::new(&"s3://feed/x".parse().unwrap(), kind, "feed", true)
+        ErrorMapper {
+            url: "s3://feed/x".to_owned(),
+            bucket: "feed".to_owned(),
+            kind,
+            has_credentials: true,
+        }
     }
 
     fn generic(text: impl Into<String>) -> Error {

@@ -4,17 +4,17 @@
 //! operator who creates that folder decides who can read the bucket.
 
 use std::fs::{self, DirBuilder, File, Metadata, Permissions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, PersistError};
 
 use super::object::{
     BucketError, BucketObject, Created, ListedObject, OBJECT_BYTES, Result, Store,
 };
-use crate::disk::{self, DiskEvent, describe_at};
+use crate::disk::{self, DiskEvent, describe_at, folder_of, if_found};
 use crate::model::{Timestamp, now};
 
 /// The prefix of drafts: files in the root folder that have no object name yet.
@@ -45,7 +45,7 @@ impl Folder {
         &self,
         name: &str,
         bytes: &[u8],
-        take_name: fn(NamedTempFile, &Path) -> io::Result<()>,
+        take_name: fn(NamedTempFile, PathBuf) -> Result<File, PersistError>,
     ) -> Result<Created> {
         let mode = self.root()?.mode();
         let target = self.root.join(name);
@@ -60,16 +60,16 @@ impl Folder {
             disk::sync(draft.as_file())?;
             let folder = target.parent().unwrap_or(&self.root);
             self.make_folders(folder, mode & 0o777)?;
-            let created = match take_name(draft, &target) {
-                Ok(()) => {
+            let created = match take_name(draft, target.clone()) {
+                Ok(_) => {
                     disk::report(DiskEvent::Name {
                         from: None,
                         to: &target,
                     });
                     Created::New
                 }
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => Created::Exists,
-                Err(error) => return Err(error),
+                Err(refused) if refused.error.kind() == ErrorKind::AlreadyExists => Created::Exists,
+                Err(refused) => return Err(refused.error),
             };
             // Also for existing objects and folders: who created them may have died before the sync.
             let above = folder
@@ -83,18 +83,14 @@ impl Folder {
 
     /// Repeats a write while other programs delete its folder.
     fn retried(&self, target: &Path, write: impl Fn() -> io::Result<Created>) -> Result<Created> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
+        for _ in 1..TRIES {
             match write() {
                 // Deleting the last object of a folder removes the folder.
-                Err(error) if error.kind() == ErrorKind::NotFound && tries < TRIES => {
-                    self.root()?
-                }
-                Err(error) => return Err(self.failed("write", target, &error)),
-                Ok(created) => return Ok(created),
+                Err(error) if error.kind() == ErrorKind::NotFound => self.root()?,
+                written => return written.map_err(failed("write", target)),
             };
         }
+        write().map_err(failed("write", target))
     }
 
     fn make_folders(&self, folder: &Path, mode: u32) -> io::Result<()> {
@@ -131,7 +127,7 @@ impl Folder {
                      new one, and with --start-over one that was lost"
                 )));
             }
-            Err(error) => return Err(self.failed("read", &self.root, &error)),
+            Err(error) => return Err(failed("read", &self.root)(error)),
         };
         if *self.inode.get_or_init(|| found.ino()) != found.ino() {
             return Err(BucketError::Unreachable(format!(
@@ -140,9 +136,12 @@ impl Folder {
         }
         Ok(found)
     }
+}
 
-    fn failed(&self, what: &str, path: &Path, error: &io::Error) -> BucketError {
-        let text = format!("cannot {what} {}", describe_at(path, error));
+/// Converts an error of a folder or file.
+fn failed(what: &str, path: &Path) -> impl FnOnce(io::Error) -> BucketError {
+    move |error| {
+        let text = format!("cannot {what} {}", describe_at(path, &error));
         match error.kind() {
             ErrorKind::PermissionDenied
             | ErrorKind::ReadOnlyFilesystem
@@ -158,21 +157,17 @@ impl Folder {
 impl Store for Folder {
     /// Creates the folder if needed, and removes old drafts.
     fn prepare(&self) -> Result<()> {
-        let make = || -> io::Result<()> {
-            if !self.root.is_dir() {
-                let parents = parents_of_new(&self.root);
-                DirBuilder::new()
-                    .recursive(true)
-                    .mode(0o700)
-                    .create(&self.root)?;
-                parents.into_iter().try_for_each(disk::sync_folder)?;
-            }
-            Ok(())
-        };
-        make().map_err(|error| self.failed("create the folder", &self.root, &error))?;
+        if !self.root.is_dir() {
+            let parents = parents_of_new(&self.root);
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&self.root)
+                .and_then(|()| parents.into_iter().try_for_each(disk::sync_folder))
+                .map_err(failed("create the folder", &self.root))?;
+        }
         self.root()?;
-        let drafts =
-            fs::read_dir(&self.root).map_err(|error| self.failed("list", &self.root, &error))?;
+        let drafts = fs::read_dir(&self.root).map_err(failed("list", &self.root))?;
         for draft in drafts
             .flatten()
             .filter(|file| file.file_name().to_string_lossy().starts_with(DRAFT))
@@ -188,60 +183,36 @@ impl Store for Folder {
         Ok(())
     }
 
-    fn contains(&self, name: &str) -> Result<bool> {
-        self.root()?;
-        let path = self.root.join(name);
-        match fs::metadata(&path) {
-            Ok(found) => Ok(found.is_file()),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(self.failed("read", &path, &error)),
-        }
-    }
-
     fn get(&self, name: &str) -> Result<Option<BucketObject>> {
         self.root()?;
         let path = self.root.join(name);
-        let read = || -> io::Result<Option<BucketObject>> {
+        let read = || -> io::Result<(Metadata, Vec<u8>)> {
             let file = File::open(&path)?;
             let found = file.metadata()?;
-            if found.len() > OBJECT_BYTES {
-                return Ok(None);
-            }
             let mut bytes = Vec::new();
-            io::Read::read_to_end(&mut io::Read::take(file, OBJECT_BYTES + 1), &mut bytes)?;
-            Ok(Some(BucketObject {
-                bytes,
-                modified: modified(&found),
-            }))
+            if found.len() <= OBJECT_BYTES {
+                file.take(OBJECT_BYTES).read_to_end(&mut bytes)?;
+            }
+            Ok((found, bytes))
         };
-        match read() {
-            Ok(Some(object)) => Ok(Some(object)),
-            Ok(None) => Err(BucketError::Damaged {
+        match if_found(read()).map_err(failed("read", &path))? {
+            Some((found, _)) if found.len() > OBJECT_BYTES => Err(BucketError::Damaged {
                 name: name.to_owned(),
                 detail: "it is too large for an object".to_owned(),
             }),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(self.failed("read", &path, &error)),
+            found => Ok(found.map(|(found, bytes)| BucketObject {
+                bytes,
+                modified: modified(&found),
+            })),
         }
     }
 
     fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created> {
-        self.write(name, &bytes, |draft, target| {
-            draft
-                .persist_noclobber(target)
-                .map(drop)
-                .map_err(|refused| refused.error)
-        })
+        self.write(name, &bytes, NamedTempFile::persist_noclobber)
     }
 
     fn put(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
-        self.write(name, &bytes, |draft, target| {
-            draft
-                .persist(target)
-                .map(drop)
-                .map_err(|refused| refused.error)
-        })?;
-        Ok(())
+        self.write(name, &bytes, NamedTempFile::persist).map(drop)
     }
 
     fn list(&self, folder: &str, _after: Option<&str>) -> Result<Vec<ListedObject>> {
@@ -257,29 +228,20 @@ impl Store for Folder {
                         continue;
                     };
                     let name = format!("{name}/{last}");
-                    match file.metadata() {
+                    match if_found(file.metadata())? {
                         _ if last.starts_with('.') => {}
-                        Ok(found) if found.is_dir() => folders.push(name),
-                        Ok(found) if found.is_file() => {
-                            listed.push(ListedObject {
-                                name,
-                                bytes: found.len(),
-                                modified: modified(&found),
-                            });
-                        }
-                        Ok(_) => {}
-                        Err(error) if error.kind() == ErrorKind::NotFound => {}
-                        Err(error) => return Err(error),
+                        Some(found) if found.is_dir() => folders.push(name),
+                        Some(found) if found.is_file() => listed.push(ListedObject {
+                            name,
+                            bytes: found.len(),
+                            modified: modified(&found),
+                        }),
+                        _ => {}
                     }
                 }
                 Ok(())
             };
-            match read() {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(self.failed("list", &path, &error));
-                }
-                _ => {}
-            }
+            if_found(read()).map_err(failed("list", &path))?;
         }
         Ok(listed)
     }
@@ -287,12 +249,9 @@ impl Store for Folder {
     fn delete(&self, name: &str) -> Result<()> {
         self.root()?;
         let path = self.root.join(name);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(self.failed("delete", &path, &error));
-            }
-            Err(_) => {}
-            Ok(()) => disk::report(DiskEvent::Remove { path: &path }),
+        let removed = if_found(fs::remove_file(&path)).map_err(failed("delete", &path))?;
+        if removed.is_some() {
+            disk::report(DiskEvent::Remove { path: &path });
         }
         // Remove the folders that are empty now.
         let above = path
@@ -319,16 +278,7 @@ fn parents_of_new(folder: &Path) -> Vec<&Path> {
     let missing = folder
         .ancestors()
         .take_while(|above| !above.as_os_str().is_empty() && !above.is_dir());
-    let parents = missing.filter_map(Path::parent);
-    parents
-        .map(|parent| {
-            if parent.as_os_str().is_empty() {
-                Path::new(".")
-            } else {
-                parent
-            }
-        })
-        .collect()
+    missing.map(folder_of).collect()
 }
 
 #[cfg(test)]
@@ -386,11 +336,11 @@ mod tests {
             .map(|found| found.name)
             .collect();
         assert_eq!(names.len(), 2, "{names:?}");
-        assert!(folder.contains("log/2/3/4").unwrap() && !folder.contains("log/2").unwrap());
+        assert!(folder.get("log/2/3/4").unwrap().is_some());
         assert_eq!(folder.list("states", None).unwrap(), []);
         // Deleting removes only folders that are empty.
         folder.delete("log/2/3/4").unwrap();
-        assert!(!folder.root.join("log/2").exists() && folder.contains("log/1").unwrap());
+        assert!(!folder.root.join("log/2").exists() && folder.get("log/1").unwrap().is_some());
         folder.delete("alive").unwrap();
         folder.delete("alive").unwrap();
         fs::remove_file(folder.root.join("log/.hidden")).unwrap();
@@ -422,7 +372,6 @@ mod tests {
             folder.get("alive"),
             Err(BucketError::Damaged { .. })
         ));
-        assert_eq!(folder.contains("alive"), Ok(true));
     }
 
     #[test]
@@ -436,7 +385,6 @@ mod tests {
         let refused =
             |error: BucketError| error.to_string().contains("is another folder than before");
         assert!(refused(folder.get("log/1").unwrap_err()));
-        assert!(refused(folder.contains("log/1").unwrap_err()));
         assert!(refused(folder.list("log", None).unwrap_err()));
         assert!(refused(folder.put("log/1", b"y".to_vec()).unwrap_err()));
         assert!(refused(folder.create("log/2", b"y".to_vec()).unwrap_err()));
@@ -464,7 +412,7 @@ mod tests {
             (ErrorKind::Other, true),
             (ErrorKind::NotFound, true),
         ] {
-            let error = folder.failed("write", &folder.root, &kind.into());
+            let error = failed("write", &folder.root)(kind.into());
             assert_eq!(error.is_transient(), expected, "{kind}: {error}");
         }
     }

@@ -75,7 +75,6 @@ pub(super) trait Store: Debug + Send + Sync {
     }
 
     fn get(&self, name: &str) -> Result<Option<BucketObject>>;
-    fn contains(&self, name: &str) -> Result<bool>;
     fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created>;
     fn put(&self, name: &str, bytes: Vec<u8>) -> Result<()>;
     /// May also list names that are not after `after`.

@@ -11,8 +11,8 @@ use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::path::Path;
 use object_store::{
-    BackoffConfig, ClientConfigKey, Error, GetOptions, GetRange, ObjectMeta, ObjectStore,
-    ObjectStoreExt, PutMode, PutPayload, RetryConfig,
+    BackoffConfig, ClientConfigKey, Error, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode,
+    PutPayload, RetryConfig,
 };
 use tokio::runtime::Runtime;
 
@@ -54,16 +54,19 @@ impl Remote {
         // The crate uses the process's TLS provider, and panics if there is none.
         tls::install_provider();
         let (store, has_credentials) = store(kind, bucket, environment);
-        let errors = ErrorMapper::new(url, kind, bucket, has_credentials);
+        let errors = ErrorMapper {
+            url: url.to_string(),
+            bucket: bucket.to_owned(),
+            kind,
+            has_credentials,
+        };
         let store = store.map_err(|error| errors.configuration(&error))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("bucket")
             .enable_all()
             .build()
-            .map_err(|error| {
-                BucketError::Unreachable(format!("cannot start a thread for {url}: {error}"))
-            })?;
+            .map_err(|error| errors.unreachable(format!("needs a thread: {error}")))?;
         let prefix =
             Path::parse(prefix).map_err(|error| errors.configuration(&Error::from(error)))?;
         Ok(Remote {
@@ -104,6 +107,21 @@ impl Remote {
             .fold(self.prefix.clone(), |path, part| path.join(part))
     }
 
+    /// Runs a request for an object; `None` if the bucket has no such object.
+    fn find<T>(
+        &self,
+        action: Action,
+        name: &str,
+        limit: Duration,
+        request: impl Future<Output = Result<T, Error>>,
+    ) -> Result<Option<T>> {
+        match self.wait(action, name, limit, request)? {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if self.errors.is_absent(&error) => Ok(None),
+            Err(error) => Err(self.errors.map(action, name, &error)),
+        }
+    }
+
     /// Runs a request. Only a timeout is an error.
     fn wait<T>(
         &self,
@@ -116,60 +134,44 @@ impl Remote {
         let done = runtime.and_then(|runtime| {
             runtime.block_on(async { tokio::time::timeout(limit, request).await.ok() })
         });
-        done.ok_or_else(|| self.errors.timeout(action, name))
+        done.ok_or_else(|| {
+            self.errors.unreachable(format!(
+                "did not {action} `{name}` in time; check the network"
+            ))
+        })
     }
 }
 
 impl Store for Remote {
     fn get(&self, name: &str) -> Result<Option<BucketObject>> {
         let path = self.path(name);
-        let found = match self.wait(Action::Read, name, REQUEST, self.store.get(&path))? {
-            Ok(found) => found,
-            Err(error) if self.errors.is_absent(&error) => return Ok(None),
-            Err(error) => return Err(self.errors.map(Action::Read, name, &error)),
+        let Some(found) = self.find(Action::Read, name, REQUEST, self.store.get(&path))? else {
+            return Ok(None);
         };
         // All stores send an ETag, and a login page of a network does not.
         if found.meta.e_tag.is_none() {
-            return Err(self.errors.not_of_the_store(name));
+            return Err(self.errors.unreachable(format!(
+                "cannot be reached to read `{name}`: the response has no ETag, so it is not the store's; check the \
+                 network, and any proxy between this machine and the store"
+            )));
         }
         let size = found.meta.size;
         let modified = modified(&found.meta);
         if size > OBJECT_BYTES {
-            let detail = format!("its {size} bytes are too many for an object");
             return Err(BucketError::Damaged {
                 name: name.to_owned(),
-                detail,
+                detail: format!("its {size} bytes are too many for an object"),
             });
         }
-        match self.wait(Action::Read, name, time_for(size), found.bytes())? {
-            Ok(bytes) if bytes.len() as u64 == size => Ok(Some(BucketObject {
+        match self.find(Action::Read, name, time_for(size), found.bytes())? {
+            Some(bytes) if bytes.len() as u64 != size => Err(self.errors.unreachable(format!(
+                "sent only a part of `{name}` ({} of its {size} bytes came); check the network",
+                bytes.len()
+            ))),
+            found => Ok(found.map(|bytes| BucketObject {
                 bytes: bytes.into(),
                 modified,
             })),
-            Ok(bytes) => Err(self
-                .errors
-                .truncated(name, format!("{} of its {size} bytes came", bytes.len()))),
-            Err(error) => Err(self.errors.map(Action::Read, name, &error)),
-        }
-    }
-
-    fn contains(&self, name: &str) -> Result<bool> {
-        let path = self.path(name);
-        let first_byte = GetOptions {
-            range: Some(GetRange::Bounded(0..1)),
-            ..GetOptions::default()
-        };
-        match self.wait(
-            Action::Read,
-            name,
-            REQUEST,
-            self.store.get_opts(&path, first_byte),
-        )? {
-            Ok(_) => Ok(true),
-            Err(error) if self.errors.is_absent(&error) => Ok(false),
-            // An empty object has no first byte (416).
-            Err(error) if error.to_string().contains("status code: 416") => Ok(true),
-            Err(error) => Err(self.errors.map(Action::Read, name, &error)),
         }
     }
 
@@ -202,7 +204,11 @@ impl Store for Remote {
                 Ok(None) => return Ok(listed),
                 // A proxy may return the list of another request. The sweep would delete what it names.
                 Ok(Some(found)) if !found.location.prefix_matches(&path) => {
-                    return Err(self.errors.foreign_list(folder, found.location.as_ref()));
+                    return Err(self.errors.unreachable(format!(
+                        "cannot be reached to list `{folder}`: the response names `{}`, so it is that of another \
+                         request; check any proxy between this machine and the store",
+                        found.location
+                    )));
                 }
                 Ok(Some(found)) => listed.extend(self.listed(&found)),
                 Err(error) => return Err(self.errors.map(Action::List, folder, &error)),
@@ -212,11 +218,8 @@ impl Store for Remote {
 
     fn delete(&self, name: &str) -> Result<()> {
         let path = self.path(name);
-        match self.wait(Action::Delete, name, REQUEST, self.store.delete(&path))? {
-            Ok(()) => Ok(()),
-            Err(error) if self.errors.is_absent(&error) => Ok(()),
-            Err(error) => Err(self.errors.map(Action::Delete, name, &error)),
-        }
+        self.find(Action::Delete, name, REQUEST, self.store.delete(&path))?;
+        Ok(())
     }
 }
 
@@ -240,13 +243,12 @@ fn modified(found: &ObjectMeta) -> Timestamp {
 
 /// Returns the crate's own retry policy: a few seconds. Callers have their own policy on top.
 fn retries() -> RetryConfig {
-    let backoff = BackoffConfig {
-        init_backoff: Duration::from_millis(100),
-        max_backoff: Duration::from_secs(2),
-        base: 2.0,
-    };
     RetryConfig {
-        backoff,
+        backoff: BackoffConfig {
+            init_backoff: Duration::from_millis(100),
+            max_backoff: Duration::from_secs(2),
+            base: 2.0,
+        },
         max_retries: 5,
         retry_timeout: Duration::from_secs(10),
     }
@@ -274,12 +276,7 @@ fn store(
     bucket: &str,
     environment: &[(String, String)],
 ) -> (Result<Box<dyn ObjectStore>, Error>, bool) {
-    let value_of = |wanted: &str| {
-        environment
-            .iter()
-            .find(|(name, _)| name == wanted)
-            .map(|(_, value)| value)
-    };
+    let value_of = |wanted| environment.iter().find(|(name, _)| name == wanted);
     match kind {
         StoreKind::S3 => built!(
             environment,
@@ -294,7 +291,7 @@ fn store(
         ),
         StoreKind::Google => {
             let mut builder = GoogleCloudStorageBuilder::new();
-            if let Some(path) = value_of("SERVICE_ACCOUNT") {
+            if let Some((_, path)) = value_of("SERVICE_ACCOUNT") {
                 builder = builder.with_service_account_path(path);
             }
             built!(
@@ -307,7 +304,7 @@ fn store(
         }
         StoreKind::Azure => {
             let mut builder = MicrosoftAzureBuilder::new();
-            if let Some(endpoint) = value_of("IDENTITY_ENDPOINT") {
+            if let Some((_, endpoint)) = value_of("IDENTITY_ENDPOINT") {
                 builder = builder.with_msi_endpoint(endpoint);
             }
             built!(
@@ -331,7 +328,6 @@ mod tests {
 
     /// A bucket with this prefix in a store that others share.
     fn below(store: &Arc<InMemory>, prefix: &str) -> Remote {
-        let url: BucketUrl = format!("s3://feed/{prefix}").parse().unwrap();
         Remote {
             store: Box::new(Arc::clone(store)),
             runtime: Some(
@@ -342,7 +338,12 @@ mod tests {
                     .unwrap(),
             ),
             prefix: Path::parse(prefix).unwrap(),
-            errors: ErrorMapper::new(&url, StoreKind::S3, "feed", true),
+            errors: ErrorMapper {
+                url: format!("s3://feed/{prefix}"),
+                bucket: "feed".to_owned(),
+                kind: StoreKind::S3,
+                has_credentials: true,
+            },
         }
     }
 
@@ -393,13 +394,14 @@ mod tests {
                 bucket.get("log/1").unwrap().unwrap().bytes,
                 format!("{prefix} log/1").into_bytes()
             );
-            assert_eq!(bucket.contains("log"), Ok(false), "{prefix:?}");
+            assert!(bucket.get("log").unwrap().is_none(), "{prefix:?}");
         }
         // Deleting and overwriting in one leaves the others alone.
         buckets[2].delete("alive").unwrap();
         buckets[2].put("log1", b"x".to_vec()).unwrap();
         for (bucket, prefix) in buckets.iter().zip(prefixes) {
-            assert_eq!(bucket.contains("alive"), Ok(prefix != "a/b"), "{prefix:?}");
+            let has_alive = bucket.get("alive").unwrap().is_some();
+            assert_eq!(has_alive, prefix != "a/b", "{prefix:?}");
             let is_old =
                 bucket.get("log1").unwrap().unwrap().bytes == format!("{prefix} log1").into_bytes();
             assert_eq!(is_old, prefix != "a/b", "{prefix:?}");

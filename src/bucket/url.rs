@@ -10,7 +10,7 @@ use url::Url;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketUrl {
     text: String,
-    location: BucketLocation,
+    pub(super) location: BucketLocation,
 }
 
 /// The location that a [`BucketUrl`] names.
@@ -39,12 +39,6 @@ pub(super) enum StoreKind {
 
 const FORMS: &str =
     "write it as s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///FOLDER";
-
-impl BucketUrl {
-    pub(super) fn location(&self) -> &BucketLocation {
-        &self.location
-    }
-}
 
 impl FromStr for BucketUrl {
     type Err = String;
@@ -89,20 +83,15 @@ impl FromStr for BucketUrl {
                 "`{prefix}` cannot be a prefix; use letters, digits, `-`, `_`, `.` and `=`, with single slashes between"
             ));
         }
-        let text = [
-            scheme,
-            "://",
-            bucket,
-            if prefix.is_empty() { "" } else { "/" },
-            prefix,
-        ]
-        .concat();
-        let location = BucketLocation::Remote {
-            kind,
-            bucket: bucket.to_owned(),
-            prefix: prefix.to_owned(),
-        };
-        Ok(BucketUrl { text, location })
+        let text = format!("{scheme}://{bucket}/{prefix}");
+        Ok(BucketUrl {
+            text: text.trim_end_matches('/').to_owned(),
+            location: BucketLocation::Remote {
+                kind,
+                bucket: bucket.to_owned(),
+                prefix: prefix.to_owned(),
+            },
+        })
     }
 }
 

@@ -132,7 +132,7 @@ impl Changes {
             };
             self.changes.extend(RowChange::of(
                 (before.as_ref(), references),
-                (after.as_ref(), edit.references()),
+                (after.as_ref(), &edit.references),
             ));
             for (scope, effect) in &mut effects {
                 let [saw, sees] = [&before, &after].map(|row| {

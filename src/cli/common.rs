@@ -14,9 +14,10 @@ use serde::Serialize;
 use crate::bucket::{Bucket, BucketUrl, SealKey};
 use crate::cli::arguments::{parse_duration, parse_switch, path_parser};
 use crate::cli::output::{can_ask, can_draw, confirm, counted, note, print_json, print_text, warn};
+use crate::disk::folder_of;
 use crate::model::{DAY_S, Head, Printable, ShellWord, now};
 use crate::replicate::replica::LogReader;
-use crate::store::file::metadata::{folder_of, resolve};
+use crate::store::file::metadata::resolve;
 use crate::store::replication::PublishedNote;
 use crate::store::{CLOCK_TOLERANCE_S, CommitPoint, Edit, Reader, StoreError, Writer};
 

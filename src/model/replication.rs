@@ -17,11 +17,21 @@ impl Display for DatabaseId {
 }
 
 /// The last commit of a state: its last seq, and its lineage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[allow(missing_docs, reason = "described above")]
 pub struct Head {
     pub seq: u64,
     pub lineage: [u8; 16],
+}
+
+impl Head {
+    /// Whether a restore replaced a database that ended with this commit, or with a later one. `over` is the last commit
+    /// of that database, if a restore replaced one.
+    pub fn is_replaced(self, over: Option<Head>) -> bool {
+        over.is_some_and(|over| over == self || over.seq > self.seq)
+    }
 }
 
 /// A digest of all rows: the sum of their BLAKE3 hashes, modulo 2^64 in four lanes. A commit updates it with its old

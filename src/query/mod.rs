@@ -41,17 +41,14 @@ pub fn list_page(
     records.truncate(limit);
     let mut page = JsonPage::new(
         records.len(),
-        records.iter().map(|record| record.json().len()).sum(),
+        records.iter().map(|record| record.json.len()).sum(),
     );
     records
         .iter()
-        .for_each(|record| page.push(*record.hash(), record.json()));
+        .for_each(|record| page.push(record.hash, &record.json));
     Ok((
         page,
-        records
-            .last()
-            .map(|record| record.id())
-            .filter(|_| has_more),
+        records.last().map(|record| record.id).filter(|_| has_more),
     ))
 }
 
@@ -154,14 +151,14 @@ pub fn feed_page(
     let bytes = entries.iter().map(|entry| {
         entry
             .record
-            .map_or(TOMBSTONE_BYTES, |record| record.json().len())
+            .map_or(TOMBSTONE_BYTES, |record| record.json.len())
     });
     let mut page = JsonPage::new(entries.len(), bytes.sum());
     // Tombstones of one commit are adjacent, so each commit is looked up once.
     let mut commit: Option<CommitPoint> = None;
     for entry in &entries {
         if let Some(record) = entry.record {
-            page.push(*record.hash(), record.json());
+            page.push(record.hash, &record.json);
             continue;
         }
         let of = match commit {
@@ -219,7 +216,7 @@ pub struct ExportFile {
 pub fn export(view: &View<'_>, format: ExportFormat, cache: &SegmentCache) -> Result<ExportFile> {
     match (format, view.dataset()) {
         (ExportFormat::Jsonl, _) => write_export(view, cache, format, &[], |record, out| {
-            out.extend_from_slice(record.json());
+            out.extend_from_slice(&record.json);
             out.push(b'\n');
             Ok(())
         }),
@@ -265,9 +262,9 @@ fn write_export(
     let expected_bytes = records.len() * EXPECTED_RECORD_BYTES;
     let mut member = GzipMember::new(cache, view.feed()?, format, expected_bytes);
     member.push_stored(head);
-    for range in segment_ranges(records.iter().map(|record| record.hash())) {
+    for range in segment_ranges(records.iter().map(|record| &record.hash)) {
         let records = &records[range];
-        member.push_segment(records.iter().map(|record| record.hash()), || {
+        member.push_segment(records.iter().map(|record| &record.hash), || {
             let mut plain = Vec::new();
             records
                 .iter()

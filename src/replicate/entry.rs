@@ -31,6 +31,26 @@ pub struct EntryHeader {
     pub digest: RowDigest,
 }
 
+/// An entry at the end of the log.
+#[allow(missing_docs, reason = "the names explain the fields")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct LastEntry {
+    pub slot: u64,
+    pub hash: Hash,
+    pub head: Head,
+}
+
+impl LastEntry {
+    /// Returns the entry with this header and hash.
+    pub fn of(header: &EntryHeader, hash: Hash) -> LastEntry {
+        LastEntry {
+            slot: header.slot,
+            hash,
+            head: header.head(),
+        }
+    }
+}
+
 /// A decoded entry.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LogEntry {
@@ -43,19 +63,18 @@ pub struct LogEntry {
 }
 
 impl EntryHeader {
-    /// Makes a header without commits, of the present time.
-    pub fn new(
+    /// Makes the header of the entry after `end`, without commits, of the present time.
+    pub fn after(
+        end: LastEntry,
         id: DatabaseId,
-        slot: u64,
-        parent: Hash,
         who: &str,
         Head { seq, lineage }: Head,
         digest: RowDigest,
     ) -> EntryHeader {
         EntryHeader {
             id,
-            slot,
-            parent,
+            slot: end.slot + 1,
+            parent: end.hash,
             schema: SCHEMA,
             who: who.to_owned(),
             at: now(),
@@ -137,9 +156,7 @@ impl EntryHeader {
 /// [`MalformedObject`] if [`decode`] would reject the result.
 pub fn encode(header: &EntryHeader, changes: &[&[u8]]) -> Result<(Vec<u8>, Hash), MalformedObject> {
     header.check_itself()?;
-    let lengths = changes
-        .iter()
-        .map(|text| u64::try_from(text.len()).unwrap_or(u64::MAX));
+    let lengths = changes.iter().map(|text| text.len() as u64);
     if !lengths.eq(header.commits.iter().map(|commit| commit.bytes)) {
         return Err(MalformedObject::new(
             "the changes are not those of the commits",
@@ -157,17 +174,13 @@ pub fn encode(header: &EntryHeader, changes: &[&[u8]]) -> Result<(Vec<u8>, Hash)
 pub fn decode(bytes: &[u8]) -> Result<LogEntry, MalformedObject> {
     let (header, payload, hash): (EntryHeader, _, _) = frame::decode(FORMAT, bytes)?;
     let total = header.check_itself()?;
-    if header.is_state() {
-        return match payload {
-            [] => Ok(LogEntry {
-                header,
-                hash,
-                changes: Vec::new(),
-            }),
-            _ => Err(MalformedObject::new("it holds changes without commits")),
-        };
-    }
-    let inflated = frame::inflate(payload, total)?;
+    let inflated = match payload {
+        [] if header.is_state() => Vec::new(),
+        _ if header.is_state() => {
+            return Err(MalformedObject::new("it holds changes without commits"));
+        }
+        deflated => frame::inflate(deflated, total)?,
+    };
     let mut rest = inflated.as_slice();
     let mut changes = Vec::with_capacity(header.commits.len());
     for commit in &header.commits {

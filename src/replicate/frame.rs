@@ -37,16 +37,16 @@ const DENSEST: u64 = 1040;
 /// An object whose bytes are not valid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct MalformedObject(pub(super) String);
+pub struct MalformedObject(String);
 
 impl MalformedObject {
-    pub(super) fn new(text: impl Into<String>) -> MalformedObject {
-        MalformedObject(text.into())
+    pub fn new(text: impl ToString) -> MalformedObject {
+        MalformedObject(text.to_string())
     }
 }
 
 /// Returns an object if it is of this slot. A valid one may be at the name of another one.
-pub(super) fn of_slot<T>(slot: u64, found: u64, object: T) -> Result<T, MalformedObject> {
+pub fn of_slot<T>(slot: u64, found: u64, object: T) -> Result<T, MalformedObject> {
     if slot == found {
         Ok(object)
     } else {
@@ -55,13 +55,12 @@ pub(super) fn of_slot<T>(slot: u64, found: u64, object: T) -> Result<T, Malforme
 }
 
 /// Returns the encoded object and its hash.
-pub(super) fn encode<T: Serialize>(
+pub fn encode<T: Serialize>(
     format: &str,
     header: &T,
     payload: &[u8],
 ) -> Result<(Vec<u8>, Hash), MalformedObject> {
-    let header =
-        rmp_serde::to_vec(header).map_err(|error| MalformedObject::new(error.to_string()))?;
+    let header = rmp_serde::to_vec(header).map_err(MalformedObject::new)?;
     let length =
         u32::try_from(header.len()).map_err(|_| MalformedObject::new("the header is too long"))?;
     let mut bytes = [
@@ -78,7 +77,7 @@ pub(super) fn encode<T: Serialize>(
 }
 
 /// Returns the header, the payload and the hash of an object.
-pub(super) fn decode<'a, T: Serialize + DeserializeOwned>(
+pub fn decode<'a, T: Serialize + DeserializeOwned>(
     format: &str,
     bytes: &'a [u8],
 ) -> Result<(T, &'a [u8], Hash), MalformedObject> {
@@ -86,7 +85,14 @@ pub(super) fn decode<'a, T: Serialize + DeserializeOwned>(
         .strip_prefix(format.as_bytes())
         .and_then(|rest| rest.strip_prefix(b"\n"));
     let Some(rest) = rest else {
-        return Err(other_format_error(format, bytes));
+        return Err(MalformedObject::new(
+            match is_of_other_format(format, bytes) {
+                true => {
+                    "its format is unknown to this program; use the publisher's version of medfeed, or a newer one"
+                }
+                false => "it is not an object of this kind",
+            },
+        ));
     };
     let cut = || MalformedObject::new("it is cut short");
     let (rest, stored) = rest.split_last_chunk::<HASH_BYTES>().ok_or_else(cut)?;
@@ -109,7 +115,7 @@ pub(super) fn decode<'a, T: Serialize + DeserializeOwned>(
 }
 
 /// Decodes an object without a payload.
-pub(super) fn decode_header<T: Serialize + DeserializeOwned>(
+pub fn decode_header<T: Serialize + DeserializeOwned>(
     format: &str,
     bytes: &[u8],
 ) -> Result<T, MalformedObject> {
@@ -119,40 +125,26 @@ pub(super) fn decode_header<T: Serialize + DeserializeOwned>(
     }
 }
 
-pub(super) fn is_of_other_format(format: &str, bytes: &[u8]) -> bool {
+pub fn is_of_other_format(format: &str, bytes: &[u8]) -> bool {
     let kind = format.trim_end_matches(|c: char| c.is_ascii_digit());
-    let is_of_kind = bytes
-        .strip_prefix(kind.as_bytes())
-        .is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit));
-    is_of_kind
-        && !bytes
-            .strip_prefix(format.as_bytes())
-            .is_some_and(|rest| rest.starts_with(b"\n"))
+    let line = bytes.split(|byte| *byte == b'\n').next();
+    let version = line.and_then(|line| line.strip_prefix(kind.as_bytes()));
+    version.is_some_and(|version| version.first().is_some_and(u8::is_ascii_digit))
+        && line != Some(format.as_bytes())
 }
 
-/// The error of an object that does not begin with `format`.
-fn other_format_error(format: &str, bytes: &[u8]) -> MalformedObject {
-    MalformedObject::new(if is_of_other_format(format, bytes) {
-        "its format is unknown to this program; use the publisher's version of medfeed, or a newer one"
-    } else {
-        "it is not an object of this kind"
-    })
-}
-
-pub(super) fn deflate(texts: &[&[u8]]) -> Result<Vec<u8>, MalformedObject> {
+pub fn deflate(texts: &[&[u8]]) -> Result<Vec<u8>, MalformedObject> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(LEVEL));
     texts
         .iter()
         .try_for_each(|text| encoder.write_all(text))
-        .map_err(|error| MalformedObject::new(error.to_string()))?;
-    encoder
-        .finish()
-        .map_err(|error| MalformedObject::new(error.to_string()))
+        .and_then(|()| encoder.finish())
+        .map_err(MalformedObject::new)
 }
 
 /// Inflates a payload, which must have exactly `length` bytes.
-pub(super) fn inflate(deflated: &[u8], length: u64) -> Result<Vec<u8>, MalformedObject> {
-    let deflated_bytes = u64::try_from(deflated.len()).unwrap_or(u64::MAX);
+pub fn inflate(deflated: &[u8], length: u64) -> Result<Vec<u8>, MalformedObject> {
+    let deflated_bytes = deflated.len() as u64;
     if length > PAYLOAD_BYTES || length > deflated_bytes.saturating_mul(DENSEST) {
         return Err(MalformedObject::new(format!(
             "it cannot hold the {length} bytes that it announces"
@@ -162,7 +154,7 @@ pub(super) fn inflate(deflated: &[u8], length: u64) -> Result<Vec<u8>, Malformed
     let mut inflated = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
     let read = Read::take(&mut decoder, length + 1).read_to_end(&mut inflated);
     read.map_err(|error| MalformedObject::new(format!("its bytes cannot be inflated: {error}")))?;
-    if u64::try_from(inflated.len()) != Ok(length) || decoder.total_in() != deflated_bytes {
+    if inflated.len() as u64 != length || decoder.total_in() != deflated_bytes {
         return Err(MalformedObject::new(
             "it does not hold as many bytes as it announces",
         ));

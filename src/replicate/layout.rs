@@ -27,17 +27,6 @@ const INDEX_DIGITS: usize = 5;
 /// The number of hex digits in the random part of a name.
 const RANDOM_DIGITS: usize = 16;
 
-/// The name of a part, parsed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PartName<'a> {
-    /// The slot after which the state is.
-    pub slot: u64,
-    /// Distinguishes the parts of one attempt to write the state from those of other attempts.
-    pub random: &'a str,
-    /// The part's index, from 0.
-    pub index: usize,
-}
-
 /// Returns the name of an entry.
 pub fn log(slot: u64) -> String {
     format!("{LOG}/{slot:0SLOT_DIGITS$}")
@@ -48,7 +37,7 @@ pub fn state(slot: u64) -> String {
     format!("{STATES}/{slot:0SLOT_DIGITS$}")
 }
 
-/// Returns the name of a part of a state.
+/// Returns the name of a part of a state. `random` distinguishes the attempts to write it.
 pub fn part(slot: u64, random: &str, index: usize) -> String {
     format!("{PARTS}/{slot:0SLOT_DIGITS$}-{random}/{index:0INDEX_DIGITS$}")
 }
@@ -69,17 +58,14 @@ fn slot_of(name: &str, name_of: fn(u64) -> String) -> Option<u64> {
     (name_of(slot) == name).then_some(slot)
 }
 
-/// Parses the name of a part.
-pub fn parse_part(name: &str) -> Option<PartName<'_>> {
+/// Parses the name of a part: returns the slot after which its state is, the random part, and its index from 0.
+pub fn parse_part(name: &str) -> Option<(u64, &str, usize)> {
     let [_, slot, random, index] = name.split(['/', '-']).collect::<Vec<_>>()[..] else {
         return None;
     };
-    let parsed = PartName {
-        slot: slot.parse().ok()?,
-        random,
-        index: index.parse().ok()?,
-    };
-    (is_random(random) && part(parsed.slot, random, parsed.index) == name).then_some(parsed)
+    let slot = slot.parse().ok()?;
+    let index = index.parse().ok()?;
+    (is_random(random) && part(slot, random, index) == name).then_some((slot, random, index))
 }
 
 /// Returns the name of an object that tests the store.
@@ -119,11 +105,7 @@ mod tests {
                 let name = part(slot, &random, index);
                 assert_eq!(
                     parse_part(&name),
-                    Some(PartName {
-                        slot,
-                        random: &random,
-                        index
-                    }),
+                    Some((slot, random.as_str(), index)),
                     "{name}"
                 );
             }

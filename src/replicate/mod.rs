@@ -25,11 +25,11 @@
 //! - [`replica`]: keeps a replica's file up to date from the bucket.
 
 pub mod entry;
-pub mod frame;
+mod frame;
 pub mod heartbeat;
 pub mod layout;
-pub mod protocol;
-pub mod publisher;
+mod protocol;
+pub(crate) mod publisher;
 pub mod replica;
 pub mod state;
 #[cfg(test)]

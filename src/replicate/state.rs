@@ -63,11 +63,10 @@ impl Manifest {
 
 /// Fails unless the parts are complete, in order, and of one attempt to write the state after `slot`.
 fn check_parts(slot: u64, parts: &[PartRef]) -> Result<(), MalformedObject> {
-    let mut random = None;
+    let first = parts.first().and_then(|part| parse_part(&part.name));
     for (at, part) in parts.iter().enumerate() {
-        let name = parse_part(&part.name).filter(|name| name.slot == slot && name.index == at);
-        let is_next = name.is_some_and(|name| *random.get_or_insert(name.random) == name.random);
-        if !is_next || part.bytes > PAYLOAD_BYTES {
+        let expected = first.map(|(_, random, _)| (slot, random, at));
+        if parse_part(&part.name) != expected || part.bytes > PAYLOAD_BYTES {
             return Err(MalformedObject::new(format!(
                 "{:?} cannot be part {at} of the state after slot {slot}",
                 part.name
@@ -79,7 +78,7 @@ fn check_parts(slot: u64, parts: &[PartRef]) -> Result<(), MalformedObject> {
 
 /// Returns an encoded part and the reference to it. `changes` are encoded changes.
 pub fn encode_part(name: String, changes: &[u8]) -> Result<(Vec<u8>, PartRef), MalformedObject> {
-    let bytes = u64::try_from(changes.len()).unwrap_or(u64::MAX);
+    let bytes = changes.len() as u64;
     if bytes > PAYLOAD_BYTES {
         return Err(MalformedObject::new(format!(
             "{bytes} bytes are too many for a part"

@@ -3,26 +3,30 @@
 //! It has its own code for reading tables, so that it finds faults in the code used elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::Path;
 
 use redb::{ReadTransaction, ReadableTable};
 use serde::Serialize;
 
+use super::file::open::{OpenOptions, ReadFile, Writer};
+use super::format::feed::{FeedEntry, FeedSum};
+use super::format::meta::{find_mark, read_secret, stored_digest};
+use super::format::outbox::{digest_of, next_header, read_changes};
+use super::format::rows::{
+    CLOCK_TOLERANCE_S, RecordRow, StoredCommit, expect_count, load_references, load_rows,
+    optional_table, unseal, unseal_commit, unseal_under,
+};
+use super::format::tables::{
+    COMMITS, FEED_ENTRIES, FEED_RECORDS, FEEDS, KEYS, LICENSES, LINKS, LOG, META, ORGANIZATIONS,
+    OUTBOX, RECORDS, TAGS, TOMBSTONE, keys_from,
+};
+use super::panics::{self, guard};
+use super::{Result, StoreError};
 use crate::model::{
     ConferenceFields, Dataset, FeedId, JournalFields, KeyRecord, License, RecordFields,
     ReferenceKind, References, Subscription, json, now,
 };
-use crate::store::file::open::{OpenOptions, ReadFile, Writer};
-use crate::store::format::feed::{FeedEntry, FeedSum};
-use crate::store::format::meta::{find_mark, read_secret, stored_digest};
-use crate::store::format::outbox::{digest_of, next_header, read_changes};
-use crate::store::format::rows::{
-    CLOCK_TOLERANCE_S, RecordRow, StoredCommit, expect_count, load_references, load_rows,
-    optional_table, unseal, unseal_commit, unseal_under,
-};
-use crate::store::format::tables::{self, TOMBSTONE};
-use crate::store::panics::{self, guard};
-use crate::store::{Result, StoreError};
 
 /// The maximum number of listed findings. All are counted.
 const MAX_LISTED: usize = 100;
@@ -89,30 +93,26 @@ impl CheckReport {
         let form = detail.replace(|letter: char| letter.is_ascii_digit(), "");
         let kind = self
             .kinds
-            .iter()
-            .position(|kind| kind.table == table && kind.form == form);
-        let at = kind.unwrap_or(self.kinds.len());
-        if at == MAX_LISTED {
-            return;
-        }
-        if kind.is_none() {
+            .iter_mut()
+            .find(|kind| kind.table == table && kind.form == form);
+        if let Some(kind) = kind {
+            kind.count += 1;
+            if kind.examples.len() < MAX_EXAMPLES {
+                kind.examples.push(detail.to_owned());
+            }
+        } else if self.kinds.len() < MAX_LISTED {
             self.kinds.push(FindingKind {
                 table,
                 form,
-                count: 0,
-                examples: Vec::new(),
+                count: 1,
+                examples: vec![detail.to_owned()],
             });
-        }
-        let kind = &mut self.kinds[at];
-        kind.count += 1;
-        if kind.examples.len() < MAX_EXAMPLES {
-            kind.examples.push(detail.to_owned());
         }
     }
 
-    fn expect(&mut self, holds: bool, table: &'static str, detail: impl FnOnce() -> String) {
+    fn expect(&mut self, holds: bool, table: &'static str, detail: fmt::Arguments<'_>) {
         if !holds {
-            self.add(table, detail());
+            self.add(table, detail.to_string());
         }
     }
 
@@ -177,8 +177,8 @@ pub fn check_unwritable(path: &Path) -> Result<CheckReport> {
 fn check_rows(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<()> {
     let references = report.step("organizations", |_| {
         load_references(
-            &transaction.open_table(tables::ORGANIZATIONS)?,
-            &transaction.open_table(tables::TAGS)?,
+            &transaction.open_table(ORGANIZATIONS)?,
+            &transaction.open_table(TAGS)?,
         )
     });
     let mut check = RowCheck {
@@ -242,7 +242,7 @@ impl RowCheck<'_> {
 
     /// Checks that the seqs of commits have no gaps, and that their times never decrease.
     fn check_commits(&mut self) -> Result<()> {
-        for entry in self.transaction.open_table(tables::COMMITS)?.iter()? {
+        for entry in self.transaction.open_table(COMMITS)?.iter()? {
             let (seq, bytes) = entry?;
             let seq = seq.value();
             self.report.commits += 1;
@@ -254,16 +254,19 @@ impl RowCheck<'_> {
                 last.last_seq = seq;
                 continue;
             };
-            self.report
-                .expect(row.first_seq == last.last_seq + 1, "commits", || {
-                    format!(
-                        "the commit {}..={seq} does not follow seq {}",
-                        row.first_seq, last.last_seq
-                    )
-                });
-            self.report.expect(last.time <= row.time, "commits", || {
-                format!("the commit at seq {seq} is earlier than the one before it")
-            });
+            self.report.expect(
+                row.first_seq == last.last_seq + 1,
+                "commits",
+                format_args!(
+                    "the commit {}..={seq} does not follow seq {}",
+                    row.first_seq, last.last_seq
+                ),
+            );
+            self.report.expect(
+                last.time <= row.time,
+                "commits",
+                format_args!("the commit at seq {seq} is earlier than the one before it"),
+            );
             *last = row;
         }
         Ok(())
@@ -279,7 +282,7 @@ impl RowCheck<'_> {
     }
 
     fn load_licenses(&mut self) -> Result<()> {
-        self.licenses = load_rows("licenses", &self.transaction.open_table(tables::LICENSES)?)?;
+        self.licenses = load_rows("licenses", &self.transaction.open_table(LICENSES)?)?;
         self.report.licenses = self.licenses.len() as u64;
         Ok(())
     }
@@ -291,9 +294,11 @@ impl RowCheck<'_> {
         self.step("records", |check| check.check_records(&mut records));
         let count = records.len() as u64;
         let counted = self.last.records[dataset];
-        self.report.expect(counted == count, "commits", || {
-            format!("the last commit counts {counted} {dataset}, there are {count}")
-        });
+        self.report.expect(
+            counted == count,
+            "commits",
+            format_args!("the last commit counts {counted} {dataset}, there are {count}"),
+        );
         self.report.records.insert(dataset, count);
         self.step("feeds", |check| check.check_feeds(&records));
     }
@@ -302,11 +307,11 @@ impl RowCheck<'_> {
     fn check_records<F: RecordFields>(&mut self, records: &mut RecordsById<F>) -> Result<()> {
         let dataset = F::DATASET;
         let code = dataset.code();
-        let log = self.transaction.open_table(tables::LOG)?;
+        let log = self.transaction.open_table(LOG)?;
         for entry in self
             .transaction
-            .open_table(tables::RECORDS)?
-            .range((code, 0)..=(code, u64::MAX))?
+            .open_table(RECORDS)?
+            .range(keys_from(code, 0))?
         {
             let (key, seq) = entry?;
             let id = key.value().1;
@@ -317,24 +322,30 @@ impl RowCheck<'_> {
                 continue;
             };
             let (of, _, text) = found.value();
-            self.report.expect(of == id, "records", || {
-                format!("the row of {dataset} at seq {seq} is not of record {id}")
-            });
+            self.report.expect(
+                of == id,
+                "records",
+                format_args!("the row of {dataset} at seq {seq} is not of record {id}"),
+            );
             let opened = RecordRow::<F>::open(seq, found.value());
             let Some(row) = self.report.note("log", opened) else {
                 continue;
             };
             let rendered = json::render_record(&row.record, row.updated_at, &self.references);
-            self.report.expect(text == rendered.as_slice(), "log", || {
-                format!("the JSON of {dataset} at seq {seq} does not match its record")
-            });
+            self.report.expect(
+                text == rendered.as_slice(),
+                "log",
+                format_args!("the JSON of {dataset} at seq {seq} does not match its record"),
+            );
             self.check_references(id, row.record.fields());
             records.insert(id, row);
         }
-        let logged = log.range((code, 0)..=(code, u64::MAX))?.count();
-        self.report.expect(logged == records.len(), "log", || {
-            format!("{logged} rows of {dataset} for {} records", records.len())
-        });
+        let logged = log.range(keys_from(code, 0))?.count();
+        self.report.expect(
+            logged == records.len(),
+            "log",
+            format_args!("{logged} rows of {dataset} for {} records", records.len()),
+        );
         Ok(())
     }
 
@@ -347,9 +358,11 @@ impl RowCheck<'_> {
                     ReferenceKind::Organization => self.references.organizations.contains_key(link),
                     ReferenceKind::Tag => self.references.tags.contains_key(link),
                 };
-                self.report.expect(is_there, "records", || {
-                    format!("{dataset} {id} links to {kind} {link}, which does not exist")
-                });
+                self.report.expect(
+                    is_there,
+                    "records",
+                    format_args!("{dataset} {id} links to {kind} {link}, which does not exist"),
+                );
                 self.links
                     .insert((kind.code(), link.get(), dataset.code(), id));
             }
@@ -358,7 +371,7 @@ impl RowCheck<'_> {
 
     fn check_links(&mut self) -> Result<()> {
         let mut stored = BTreeSet::new();
-        for entry in self.transaction.open_table(tables::LINKS)?.iter()? {
+        for entry in self.transaction.open_table(LINKS)?.iter()? {
             stored.insert(entry?.0.value());
         }
         for link in self.links.symmetric_difference(&stored) {
@@ -384,16 +397,14 @@ impl RowCheck<'_> {
             if let Some(feed) = license.feed(dataset) {
                 let (other, read) = &*shared.entry(feed).or_insert_with(|| {
                     let read = self.read_feed(feed, dataset, self.last.last_seq);
-                    self.check_live(license, feed, &read, records);
+                    self.check_shared(license, feed, &read, records);
                     (license, read)
                 });
                 let is_same = other.scope.shows_same(&license.scope, dataset);
-                self.report.expect(is_same, "licenses", || {
-                    format!(
+                self.report.expect(is_same, "licenses", format_args!(
                         "licenses `{}` and `{}` share feed {} of {dataset}, but have different scopes",
                         license.name, other.name, feed.0
-                    )
-                });
+                    ));
                 entries = read;
             }
             if let Some(subscription) = license.subscriptions[dataset] {
@@ -408,13 +419,13 @@ impl RowCheck<'_> {
             name, scope_seq, ..
         } = license;
         let is_in_history = *scope_seq <= self.last.last_seq;
-        self.report.expect(is_in_history, "licenses", || {
-            format!("license `{name}` was changed at seq {scope_seq}, beyond the last commit")
-        });
+        self.report.expect(
+            is_in_history,
+            "licenses",
+            format_args!("license `{name}` was changed at seq {scope_seq}, beyond the last commit"),
+        );
         let is_licensed = license.scope.datasets.contains(&dataset);
-        self.report.expect(license.feed(dataset).is_some() == is_licensed, "licenses", || {
-            format!("the scope of license `{name}` does not match its feeds: {dataset} is missing in one of the two")
-        });
+        self.report.expect(license.feed(dataset).is_some() == is_licensed, "licenses", format_args!("the scope of license `{name}` does not match its feeds: {dataset} is missing in one of the two"));
     }
 
     /// Checks that a baseline shows the records that the shared feed showed when the license joined it. `shared` has the
@@ -431,65 +442,72 @@ impl RowCheck<'_> {
             name, scope_seq, ..
         } = license;
         let joined_at = subscription.joined_at;
-        self.report.expect(joined_at <= *scope_seq, "licenses", || {
-            format!("license `{name}` joined its feed of {dataset} at seq {joined_at}, after it was changed last")
-        });
-        let baseline = self.read_feed(subscription.baseline, dataset, joined_at);
+        self.report.expect(joined_at <= *scope_seq, "licenses", format_args!("license `{name}` joined its feed of {dataset} at seq {joined_at}, after it was changed last"));
+        let mut baseline = self.read_feed(subscription.baseline, dataset, joined_at);
+        baseline.retain(|id, _| shared.get(id).is_none_or(|(seq, _)| *seq <= joined_at));
         let live = shared
             .iter()
             .filter(|(_, (seq, log_seq))| *seq <= joined_at && *log_seq != TOMBSTONE);
-        let mut live: BTreeSet<u64> = live.map(|(id, _)| *id).collect();
-        for (id, (_, log_seq)) in &baseline {
-            let is_newer = shared.get(id).is_some_and(|(seq, _)| *seq > joined_at);
-            if *log_seq == TOMBSTONE || is_newer {
+        let live = live.map(|(id, _)| *id).collect();
+        let feed = format!("the baseline of license `{name}`");
+        self.check_live(&feed, &baseline, live, records);
+    }
+
+    /// Checks that the live entries of a feed are those of some records, at their log seqs.
+    fn check_live<F: RecordFields>(
+        &mut self,
+        feed: &str,
+        entries: &EntriesById,
+        mut expected: BTreeSet<u64>,
+        records: &RecordsById<F>,
+    ) {
+        let dataset = F::DATASET;
+        for (id, (_, log_seq)) in entries {
+            if *log_seq == TOMBSTONE {
                 continue;
             }
-            self.report.expect(live.remove(id), "feed_records", || {
-                format!("{dataset} {id} is live in the baseline of license `{name}`, which must not show it")
-            });
-            let is_at = records.get(id).is_some_and(|row| row.seq == *log_seq);
-            self.report.expect(is_at, "feed_records", || {
-                format!("{dataset} {id} has another log seq in the baseline of license `{name}` than in its record")
-            });
-        }
-        for id in live {
-            let detail = format!(
-                "{dataset} {id} is not live in the baseline of license `{name}`, which must show it"
+            self.report.expect(
+                expected.remove(id),
+                "feed_records",
+                format_args!("{dataset} {id} is live in {feed}, which must not show it"),
             );
+            let is_at = records.get(id).is_some_and(|row| row.seq == *log_seq);
+            self.report.expect(
+                is_at,
+                "feed_records",
+                format_args!("{dataset} {id} has another log seq in {feed} than in its record"),
+            );
+        }
+        for id in expected {
+            let detail = format!("{dataset} {id} is not live in {feed}, which must show it");
             self.report.add("feed_records", detail);
         }
     }
 
-    /// Checks that the live entries of a shared feed are the visible records, at their log seqs.
-    fn check_live<F: RecordFields>(
+    /// Checks that a shared feed shows the records in a license's scope, each at its own seq.
+    fn check_shared<F: RecordFields>(
         &mut self,
         license: &License,
         feed: FeedId,
         entries: &EntriesById,
         records: &RecordsById<F>,
     ) {
-        let dataset = F::DATASET;
-        let feed = feed.0;
         let visible = records
             .iter()
             .filter(|(_, row)| row.record.fields().is_in(&license.scope));
-        let mut visible: BTreeSet<u64> = visible.map(|(id, _)| *id).collect();
+        let visible = visible.map(|(id, _)| *id).collect();
+        let name = format!("feed {}", feed.0);
+        self.check_live(&name, entries, visible, records);
         for (id, (seq, log_seq)) in entries {
-            if *log_seq == TOMBSTONE {
-                continue;
-            }
-            self.report.expect(visible.remove(id), "feed_records", || {
-                format!("{dataset} {id} is live in feed {feed}, whose licenses must not show it")
-            });
-            let is_at = seq == log_seq && records.get(id).is_some_and(|row| row.seq == *seq);
-            self.report.expect(is_at, "feed_records", || {
-                format!("{dataset} {id} has another seq in feed {feed} than in its record")
-            });
-        }
-        for id in visible {
-            let detail =
-                format!("{dataset} {id} is not live in feed {feed}, whose licenses must show it");
-            self.report.add("feed_records", detail);
+            let is_at = *log_seq == TOMBSTONE || seq == log_seq;
+            self.report.expect(
+                is_at,
+                "feed_records",
+                format_args!(
+                    "{} {id} has another seq in {name} than in its record",
+                    F::DATASET
+                ),
+            );
         }
     }
 
@@ -506,11 +524,11 @@ impl RowCheck<'_> {
         last_seq: u64,
     ) -> Result<EntriesById> {
         let number = feed.0;
-        let all = (number, 0)..=(number, u64::MAX);
+        let all = keys_from(number, 0);
         let mut sum = FeedSum::empty(feed, dataset);
         let mut entries = EntriesById::new();
         let mut by_seq = BTreeMap::new();
-        let feed_records = self.transaction.open_table(tables::FEED_RECORDS)?;
+        let feed_records = self.transaction.open_table(FEED_RECORDS)?;
         for row in feed_records.range(all.clone())? {
             let (key, value) = row?;
             let id = key.value().1;
@@ -519,54 +537,54 @@ impl RowCheck<'_> {
             sum.add(&FeedEntry::of_row("feed_records", seq, id, log_seq)?);
             entries.insert(id, (seq, log_seq));
             by_seq.insert(seq, (id, log_seq));
-            self.report.expect(seq <= last_seq, "feed_records", || {
-                format!("{dataset} {id} has seq {seq} in feed {number}, beyond the last commit at {last_seq}")
-            });
+            self.report.expect(seq <= last_seq, "feed_records", format_args!("{dataset} {id} has seq {seq} in feed {number}, beyond the last commit at {last_seq}"));
         }
-        let feed_entries = self.transaction.open_table(tables::FEED_ENTRIES)?;
+        let feed_entries = self.transaction.open_table(FEED_ENTRIES)?;
         for row in feed_entries.range(all)? {
             let (key, value) = row?;
             let seq = key.value().1;
             let is_same = by_seq.remove(&seq) == Some(value.value());
-            self.report.expect(is_same, "feed_entries", || {
-                format!("the entry of feed {number} of {dataset} at seq {seq} does not match its index by id")
-            });
+            self.report.expect(is_same, "feed_entries", format_args!("the entry of feed {number} of {dataset} at seq {seq} does not match its index by id"));
         }
         for seq in by_seq.into_keys() {
             let detail = format!("feed {number} of {dataset} has no entry at seq {seq}");
             self.report.add("feed_entries", detail);
         }
-        let feeds = self.transaction.open_table(tables::FEEDS)?;
+        let feeds = self.transaction.open_table(FEEDS)?;
         let sealed: Option<FeedSum> = feeds
             .get(number)?
             .map(|bytes| unseal("feeds", bytes.value()))
             .transpose()?;
-        self.report.expect(sealed == Some(sum), "feeds", || {
-            format!("the entries of feed {number} of {dataset} do not add up to its sum")
-        });
+        self.report.expect(
+            sealed == Some(sum),
+            "feeds",
+            format_args!("the entries of feed {number} of {dataset} do not add up to its sum"),
+        );
         Ok(entries)
     }
 
     /// Checks that a license uses each feed, and that each key that is not revoked has a license.
     fn check_owners(&mut self) -> Result<()> {
         let subscriptions = self.licenses.iter();
-        let read: BTreeSet<u64> = subscriptions
+        let used: BTreeSet<u64> = subscriptions
             .flat_map(|license| license.subscriptions.values().flatten())
             .flat_map(|subscription| [subscription.feed, Some(subscription.baseline)])
             .flatten()
             .map(|feed| feed.0)
             .collect();
         let mut expect_used = |table, feed: u64| {
-            self.report.expect(read.contains(&feed), table, || {
-                format!("no license uses feed {feed}")
-            });
+            self.report.expect(
+                used.contains(&feed),
+                table,
+                format_args!("no license uses feed {feed}"),
+            );
         };
-        for entry in self.transaction.open_table(tables::FEEDS)?.iter()? {
+        for entry in self.transaction.open_table(FEEDS)?.iter()? {
             expect_used("feeds", entry?.0.value());
         }
         for (name, definition) in [
-            ("feed_entries", tables::FEED_ENTRIES),
-            ("feed_records", tables::FEED_RECORDS),
+            ("feed_entries", FEED_ENTRIES),
+            ("feed_records", FEED_RECORDS),
         ] {
             let table = self.transaction.open_table(definition)?;
             let mut next = Some(0);
@@ -581,19 +599,20 @@ impl RowCheck<'_> {
             }
         }
         let known: BTreeSet<u64> = self.licenses.iter().map(|license| license.id.0).collect();
-        for entry in self.transaction.open_table(tables::KEYS)?.iter()? {
+        for entry in self.transaction.open_table(KEYS)?.iter()? {
             self.report.keys += 1;
             let (hash, row) = entry?;
             let read = unseal_under::<KeyRecord>("keys", &hash.value(), row.value());
             if let Some(key) = self.report.note("keys", read) {
                 let has_license = known.contains(&key.license.0);
-                self.report
-                    .expect(key.revoked_at.is_some() || has_license, "keys", || {
-                        format!("key {} has a license that does not exist", key.id)
-                    });
+                self.report.expect(
+                    key.revoked_at.is_some() || has_license,
+                    "keys",
+                    format_args!("key {} has a license that does not exist", key.id),
+                );
             }
         }
-        let secret = read_secret(&self.transaction.open_table(tables::META)?);
+        let secret = read_secret(&self.transaction.open_table(META)?);
         self.report.note("meta", secret);
         Ok(())
     }
@@ -602,19 +621,15 @@ impl RowCheck<'_> {
     fn check_counts(&mut self) -> Result<()> {
         let counted = self.last.counts;
         for (name, definition, counted) in [
-            (
-                "organizations",
-                tables::ORGANIZATIONS,
-                counted.organizations,
-            ),
-            ("tags", tables::TAGS, counted.tags),
-            ("licenses", tables::LICENSES, counted.licenses),
-            ("feeds", tables::FEEDS, counted.feeds),
+            ("organizations", ORGANIZATIONS, counted.organizations),
+            ("tags", TAGS, counted.tags),
+            ("licenses", LICENSES, counted.licenses),
+            ("feeds", FEEDS, counted.feeds),
         ] {
             let found = self.transaction.open_table(definition)?.iter()?.count();
             self.report.note(name, expect_count(name, found, counted));
         }
-        let keys = self.transaction.open_table(tables::KEYS)?.iter()?.count();
+        let keys = self.transaction.open_table(KEYS)?.iter()?.count();
         self.report
             .note("keys", expect_count("keys", keys, counted.keys));
         Ok(())
@@ -623,7 +638,7 @@ impl RowCheck<'_> {
     /// Compares all rows with the digest that published databases and replicas store.
     fn check_digest(&mut self) -> Result<()> {
         let transaction = self.transaction;
-        let kept = stored_digest(&transaction.open_table(tables::META)?)?;
+        let kept = stored_digest(&transaction.open_table(META)?)?;
         let mark = find_mark(transaction)?.map(|mark| mark.digest);
         if kept.or(mark).is_none() {
             return Ok(());
@@ -631,16 +646,18 @@ impl RowCheck<'_> {
         let found = digest_of(transaction)?;
         for (table, digest) in [("meta", kept), ("replica", mark)] {
             let is_same = digest.is_none_or(|digest| digest == found);
-            self.report.expect(is_same, table, || {
-                "the rows of all tables do not add up to the stored digest".to_owned()
-            });
+            self.report.expect(
+                is_same,
+                table,
+                format_args!("the rows of all tables do not add up to the stored digest"),
+            );
         }
         Ok(())
     }
 
     /// Compares the changes in the outbox with their hashes.
     fn check_outbox(&mut self) -> Result<()> {
-        let Some(outbox) = optional_table(self.transaction.open_table(tables::OUTBOX))? else {
+        let Some(outbox) = optional_table(self.transaction.open_table(OUTBOX))? else {
             return Ok(());
         };
         let mut last = 0;
@@ -659,8 +676,10 @@ fn expect_unique<'a>(
 ) {
     let mut seen = BTreeSet::new();
     for label in labels {
-        report.expect(seen.insert(label), table, || {
-            format!("the name `{label}` occurs twice")
-        });
+        report.expect(
+            seen.insert(label),
+            table,
+            format_args!("the name `{label}` occurs twice"),
+        );
     }
 }

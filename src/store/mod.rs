@@ -15,7 +15,7 @@ pub mod error;
 pub mod file;
 pub mod format;
 pub mod panics;
-pub mod read;
+pub(crate) mod read;
 pub mod replication;
 pub mod restore;
 #[cfg(test)]

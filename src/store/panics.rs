@@ -8,7 +8,7 @@ use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook};
 
-use crate::store::{Result, StoreError};
+use super::{Result, StoreError};
 
 thread_local! {
     static CAUGHT: Cell<u64> = const { Cell::new(0) };
@@ -45,19 +45,15 @@ fn describe(panic: &PanicHookInfo<'_>) -> CaughtPanic {
             is_of_store: false,
         };
     };
-    let is_of_store = is_of_store(location.file())
+    let file = location.file();
+    let is_of_store = is_of_store(file)
         // A failed assertion of the standard library names the library's sources, so the backtrace decides.
-        || !location.file().starts_with("src/") && Backtrace::force_capture().to_string().contains("redb::");
+        || !file.starts_with("src/") && Backtrace::force_capture().to_string().contains("redb::");
     // Remove the build machine's paths.
-    let file = location
-        .file()
+    let in_registry = file
         .rsplit_once("/registry/src/")
-        .map_or(location.file(), |(_, file)| file);
-    let file = if file == location.file() {
-        file
-    } else {
-        file.split_once('/').map_or(file, |(_, file)| file)
-    };
+        .and_then(|(_, file)| file.split_once('/'));
+    let file = in_registry.map_or(file, |(_, file)| file);
     CaughtPanic {
         message: format!("{message} ({file}:{})", location.line()),
         is_of_store,
@@ -91,10 +87,10 @@ pub fn catch<T>(run: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
 
 /// Runs code that reads the file. A panic becomes [`StoreError::Damaged`].
 pub fn guard<T, E: From<StoreError>>(read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-    let damage = |caught: CaughtPanic| {
-        StoreError::damaged("(pages)", format!("the engine stopped: {}", caught.message))
-    };
-    catch(read).unwrap_or_else(|caught| Err(damage(caught).into()))
+    catch(read).unwrap_or_else(|caught| {
+        let detail = format!("the engine stopped: {}", caught.message);
+        Err(StoreError::damaged("(pages)", detail).into())
+    })
 }
 
 /// The number of panics that this thread has caught. A database that panicked must not be written again.

@@ -10,35 +10,33 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use redb::{ReadTransaction, ReadableTable};
 use serde::Serialize;
 
-use crate::disk::{self, DiskEvent};
-use crate::model::{
-    DatabaseId, Dataset, Head, KeyHash, KeyRecord, License, PerDataset, Timestamp, now,
-};
-use crate::store::file::draft::Draft;
-use crate::store::file::metadata::{FileIdentity, refuse_other_names, resolve};
-use crate::store::file::notes::{PublishedNote, with_ending};
-use crate::store::file::open::{OpenOptions, ReadFile, refuse_replica};
-use crate::store::file::published::{put_empty_commit, refuse_fenced, remove_local_rows};
-use crate::store::file::replace::LockedFile;
-use crate::store::format::meta::{database_id, known_fields, stored_digest};
-use crate::store::format::rows::{
+use super::file::draft::Draft;
+use super::file::metadata::{FileIdentity, refuse_other_names, resolve};
+use super::file::notes::{PublishedNote, with_ending};
+use super::file::open::{OpenOptions, ReadFile, refuse_replica};
+use super::file::published::{put_empty_commit, refuse_fenced, remove_local_rows};
+use super::file::replace::LockedFile;
+use super::format::meta::{database_id, known_fields, stored_digest};
+use super::format::rows::{
     CommitPoint, StoredCommit, last_commit, load_keys, load_rows, seal, seal_under, unseal_commit,
 };
-pub use crate::store::format::tables::SCHEMA;
-use crate::store::format::tables::{
-    self, COMMITS, META, META_FIELDS, META_PUBLISH, OUTBOX, REPLICA,
+pub use super::format::tables::SCHEMA;
+use super::format::tables::{
+    COMMITS, KEYS, LICENSES, META, META_DATABASE, META_FIELDS, META_PUBLISH, META_RESTORED,
+    META_SECRET, OUTBOX, REPLICA,
 };
-use crate::store::panics::guard;
-use crate::store::read::snapshot::{RESTORED, Snapshot};
-use crate::store::write_tx::WriteTx;
-use crate::store::{Result, StoreError, Writer};
+use super::panics::guard;
+use super::read::snapshot::{RESTORED, Snapshot};
+use super::write_tx::WriteTx;
+use super::{Result, StoreError, Writer};
+use crate::disk::{self, DiskEvent};
+use crate::model::{DatabaseId, Head, KeyHash, KeyRecord, License, PerDataset, Timestamp, now};
 
 /// The differences between the replaced database and the backup.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -47,8 +45,8 @@ pub struct RestoreDifferences {
     pub restored_to: Option<String>,
     /// The time of the replaced database's last commit.
     pub replaced_from: Option<String>,
-    /// The number of records per dataset, in the replaced database, if it can be read, and in the backup.
-    pub records: BTreeMap<Dataset, (Option<u64>, u64)>,
+    /// The number of records, in the replaced database, if it can be read, and in the backup.
+    pub records: PerDataset<(Option<u64>, u64)>,
     /// Licenses that differ, or are in only one of the two. Like keys, they are compared if the replaced database can
     /// be read.
     pub licenses: Vec<LicenseDifference>,
@@ -75,7 +73,8 @@ pub struct LicenseDifference {
 #[derive(Debug)]
 pub struct Restoration {
     new: Draft,
-    differences: RestoreDifferences,
+    /// The differences between the replaced database and the backup.
+    pub differences: RestoreDifferences,
     /// The backup's last commit, with the time of the replaced database's if that is later.
     pub last_commit: CommitPoint,
     /// The file that is replaced, if there is one.
@@ -84,18 +83,19 @@ pub struct Restoration {
     lock: Option<LockedFile>,
 }
 
-/// The parts of the replaced database that are carried over.
+/// The replaced database, with the parts that are carried over.
 #[derive(Default)]
-struct CarriedOver {
+struct ReplacedDatabase {
     secret: Option<[u8; 32]>,
-    /// The time of its last commit.
-    committed: Timestamp,
-    /// The seq of that commit; 0 if there is none, or it cannot be read.
-    seq: u64,
+    /// Its last commit; of seq 0 if there is none, or it cannot be read.
+    commit: CommitPoint,
+    records: PerDataset<u64>,
     keys: BTreeMap<KeyHash, KeyRecord>,
     licenses: Vec<License>,
     /// Its id, if it is published, and its last commit, or the last published one if it cannot be read.
     origin: Option<(DatabaseId, Head)>,
+    /// Why it cannot be read.
+    unreadable: Option<String>,
 }
 
 impl Restoration {
@@ -125,19 +125,17 @@ impl Restoration {
         let restored =
             guard(|| check_copy(&new)).map_err(|error| with_backup_path(error, backup))?;
 
-        let mut differences = RestoreDifferences::default();
         let writer = new.writer()?;
-        let backup_id = database_id(&writer.begin_read()?.open_table(tables::META)?)?;
+        let backup_id = database_id(&writer.begin_read()?.open_table(META)?)?;
         let replaced = FileIdentity::of_path(target).ok();
-        let (lock, kept) = Restoration::lock_old(target, backup_id, wait, &mut differences)?;
-        compare(&writer.begin_read()?, restored, &kept, &mut differences)?;
-        let what = describe(restored, &kept, differences.unreadable.is_some());
-        carry_over(&writer, &kept, &what, note)?;
+        let (lock, old) = Restoration::lock_old(target, backup_id, wait)?;
+        let differences = compare(&Snapshot::open(&writer.begin_read()?)?, restored, &old);
+        carry_over(&writer, &old, &describe(restored, &old), note)?;
         Ok(Restoration {
             new,
             differences,
             last_commit: CommitPoint {
-                time: restored.time.max(kept.committed),
+                time: restored.time.max(old.commit.time),
                 ..restored
             },
             replaced: lock
@@ -148,14 +146,13 @@ impl Restoration {
         })
     }
 
-    /// Locks the old file, and reads the parts that are carried over. If it cannot be read, only the identity in the
-    /// publisher's note is carried over. `backup` is the id of the backup, if it has one.
+    /// Locks and reads the old file. If it cannot be read, only the identity in the publisher's note is carried over.
+    /// `backup` is the id of the backup, if it has one.
     fn lock_old(
         target: &Path,
         backup: Option<DatabaseId>,
         wait: Duration,
-        differences: &mut RestoreDifferences,
-    ) -> Result<(Option<LockedFile>, CarriedOver)> {
+    ) -> Result<(Option<LockedFile>, ReplacedDatabase)> {
         let options = OpenOptions {
             wait,
             older: true,
@@ -170,35 +167,27 @@ impl Restoration {
         refuse_fenced(target, note.as_ref())?;
         let (lock, read) = match opened {
             Ok(lock) => {
-                let read = guard(|| read_kept(&lock.file.begin_read()?, differences));
+                let read = guard(|| read_old(&lock.file.begin_read()?));
                 (Some(lock), read)
             }
             Err(error) => (None, Err(error)),
         };
-        let kept = read.or_else(|error| match error {
-            StoreError::NotFound { .. } => Ok(None),
-            StoreError::NotADatabase { .. }
-            | StoreError::Damaged { .. }
-            | StoreError::UnknownRow { .. }
-            | StoreError::Engine(_) => {
-                differences.unreadable = Some(reason_of(error));
-                Ok(None)
-            }
-            error => Err(error),
+        let old = read.or_else(|error| {
+            let unreadable = match error {
+                StoreError::NotFound { .. } => None,
+                StoreError::NotADatabase { .. }
+                | StoreError::Damaged { .. }
+                | StoreError::UnknownRow { .. }
+                | StoreError::Engine(_) => Some(reason_of(error)),
+                error => return Err(error),
+            };
+            Ok(ReplacedDatabase {
+                origin: note.map(|note| (note.id, note.head())),
+                unreadable,
+                ..ReplacedDatabase::default()
+            })
         })?;
-        let origin = note.map(|note| (note.id, note.head()));
-        Ok((
-            lock,
-            kept.unwrap_or_else(|| CarriedOver {
-                origin,
-                ..CarriedOver::default()
-            }),
-        ))
-    }
-
-    /// The differences between the replaced database and the backup.
-    pub fn differences(&self) -> &RestoreDifferences {
-        &self.differences
+        Ok((lock, old))
     }
 
     /// Replaces the database. After an error, it is unchanged. A file that has come to this name since was not
@@ -235,21 +224,26 @@ fn check_copy(copy: &Draft) -> Result<CommitPoint> {
 }
 
 /// Renews the lineages of the backup, carries over parts of the replaced database, and adds the commit of the restore.
-fn carry_over(writer: &Writer, kept: &CarriedOver, what: &str, note: Option<String>) -> Result<()> {
+fn carry_over(
+    writer: &Writer,
+    old: &ReplacedDatabase,
+    what: &str,
+    note: Option<String>,
+) -> Result<()> {
     let tx = WriteTx::new(writer.begin_raw()?);
     renew_lineages(&tx)?;
-    keep_revocations(&tx, kept)?;
+    keep_revocations(&tx, old)?;
     remove_local_rows(&tx)?;
-    let Some((id, head)) = &kept.origin else {
+    let Some((id, head)) = &old.origin else {
         // Without a copy of its commits elsewhere, a database may go back to the time of the backup.
         put_empty_commit(&tx, None, Timestamp::EPOCH, what, note)?;
         return tx.commit();
     };
-    let mut meta = tx.open(tables::META)?;
-    meta.insert(tables::META_DATABASE, id.0.as_slice())?;
-    meta.insert(tables::META_RESTORED, seal(head)?.as_slice())?;
+    let mut meta = tx.open(META)?;
+    meta.insert(META_DATABASE, id.0.as_slice())?;
+    meta.insert(META_RESTORED, seal(head)?.as_slice())?;
     drop(meta);
-    put_empty_commit(&tx, Some(head.seq), kept.committed, what, note)?;
+    put_empty_commit(&tx, Some(head.seq), old.commit.time, what, note)?;
     tx.commit()?;
     writer.mark_published().map(drop)
 }
@@ -281,84 +275,67 @@ fn reason_of(error: StoreError) -> String {
     }
 }
 
-fn read_kept(
-    transaction: &ReadTransaction,
-    differences: &mut RestoreDifferences,
-) -> Result<Option<CarriedOver>> {
+fn read_old(transaction: &ReadTransaction) -> Result<ReplacedDatabase> {
     let snapshot = Snapshot::open(transaction)?;
     let commit = snapshot.commit();
-    differences.replaced_from = (commit.seq > 0).then(|| commit.time.to_string());
-    for dataset in Dataset::ALL {
-        differences
-            .records
-            .insert(dataset, (Some(snapshot.totals().records[dataset]), 0));
-    }
-    let keys = load_keys(&transaction.open_table(tables::KEYS)?)?
-        .into_iter()
-        .collect();
-    let licenses = load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
-    let meta = transaction.open_table(tables::META)?;
+    let keys = load_keys(&transaction.open_table(KEYS)?)?;
+    let meta = transaction.open_table(META)?;
     let id = stored_digest(&meta)?.and(database_id(&meta)?);
-    let origin = id.map(|id| (id, commit.head()));
-    let secret = Some(*snapshot.secret());
-    Ok(Some(CarriedOver {
-        secret,
-        committed: commit.time,
-        seq: commit.seq,
-        keys,
-        licenses,
-        origin,
-    }))
+    Ok(ReplacedDatabase {
+        secret: Some(*snapshot.secret()),
+        commit,
+        records: snapshot.totals().records,
+        keys: keys.into_iter().collect(),
+        licenses: load_rows("licenses", &transaction.open_table(LICENSES)?)?,
+        origin: id.map(|id| (id, commit.head())),
+        unreadable: None,
+    })
 }
 
 /// The description of a restore for the history. It names both commits, because the replaced history is lost.
-fn describe(restored: CommitPoint, kept: &CarriedOver, is_unreadable: bool) -> String {
+fn describe(restored: CommitPoint, old: &ReplacedDatabase) -> String {
     let from = match restored.seq {
         0 => format!("{RESTORED} without commits"),
         seq => format!("{RESTORED} of {}, seq {seq}", restored.time),
     };
-    match kept.seq {
-        _ if is_unreadable => format!("{from}; the replaced database could not be read"),
-        0 => from,
-        seq => format!(
-            "{from}; the replaced database was of {}, seq {seq}",
-            kept.committed
-        ),
+    match old.commit {
+        _ if old.unreadable.is_some() => {
+            format!("{from}; the replaced database could not be read")
+        }
+        CommitPoint { seq: 0, .. } => from,
+        CommitPoint { seq, time, .. } => {
+            format!("{from}; the replaced database was of {time}, seq {seq}")
+        }
     }
 }
 
-/// Adds the differences between the replaced database and the backup. `commit` is the backup's last one.
+/// Returns the differences between the replaced database and the backup, whose last commit is `restored`.
 fn compare(
-    transaction: &ReadTransaction,
-    commit: CommitPoint,
-    kept: &CarriedOver,
-    differences: &mut RestoreDifferences,
-) -> Result<()> {
-    let snapshot = Snapshot::open(transaction)?;
-    differences.restored_to = (commit.seq > 0).then(|| commit.time.to_string());
-    for dataset in Dataset::ALL {
-        let replaced = differences.unreadable.is_none().then_some(0);
-        differences
-            .records
-            .entry(dataset)
-            .or_insert((replaced, 0))
-            .1 = snapshot.totals().records[dataset];
+    snapshot: &Snapshot,
+    restored: CommitPoint,
+    old: &ReplacedDatabase,
+) -> RestoreDifferences {
+    let is_readable = old.unreadable.is_none();
+    let restored_records = snapshot.totals().records;
+    let mut differences = RestoreDifferences {
+        restored_to: restored.time_text(),
+        replaced_from: old.commit.time_text(),
+        records: PerDataset::of(|dataset| {
+            let replaced = is_readable.then_some(old.records[dataset]);
+            (replaced, restored_records[dataset])
+        }),
+        unreadable: old.unreadable.clone(),
+        ..RestoreDifferences::default()
+    };
+    if is_readable {
+        differences.licenses = compare_licenses(snapshot, old);
+        compare_keys(snapshot, restored, old, &mut differences);
     }
-    if differences.unreadable.is_none() {
-        compare_licenses(&snapshot, kept, differences);
-        compare_keys(&snapshot, commit, kept, differences);
-    }
-    Ok(())
+    differences
 }
 
-fn compare_licenses(snapshot: &Snapshot, kept: &CarriedOver, differences: &mut RestoreDifferences) {
-    let mut add = |license: &License, change| {
-        differences.licenses.push(LicenseDifference {
-            license: license.name.clone(),
-            change,
-        });
-    };
-    for license in &kept.licenses {
+fn compare_licenses(snapshot: &Snapshot, old: &ReplacedDatabase) -> Vec<LicenseDifference> {
+    let changed = old.licenses.iter().filter_map(|license| {
         let change = match snapshot.find_license_named(&license.name) {
             None => "is not in the backup",
             Some(other) if other.id != license.id => {
@@ -368,28 +345,34 @@ fn compare_licenses(snapshot: &Snapshot, kept: &CarriedOver, differences: &mut R
             Some(other) if other.rate_limit != license.rate_limit => {
                 "has another rate limit in the backup"
             }
-            Some(_) => continue,
+            Some(_) => return None,
         };
-        add(license, change);
-    }
-    for license in snapshot.list_licenses() {
-        if kept.licenses.iter().all(|old| old.name != license.name) {
-            add(license, "comes back with the backup");
-        }
-    }
+        Some((&license.name, change))
+    });
+    let restored = snapshot.list_licenses().into_iter();
+    let back = restored
+        .map(|license| (&license.name, "comes back with the backup"))
+        .filter(|(name, _)| old.licenses.iter().all(|old| old.name != **name));
+    changed
+        .chain(back)
+        .map(|(name, change)| LicenseDifference {
+            license: name.clone(),
+            change,
+        })
+        .collect()
 }
 
-/// Compares which keys work in the replaced database, and in the backup, whose last commit is `restored_to`.
+/// Compares which keys work in the replaced database, and in the backup, whose last commit is `restored`.
 fn compare_keys(
     snapshot: &Snapshot,
-    restored_to: CommitPoint,
-    kept: &CarriedOver,
+    restored: CommitPoint,
+    old: &ReplacedDatabase,
     differences: &mut RestoreDifferences,
 ) {
     let at = now();
-    let is_restored = |key: &KeyRecord| key.status_after(at, restored_to.time).is_usable();
-    for (hash, key) in &kept.keys {
-        let works = key.status_after(at, kept.committed).is_usable();
+    let is_restored = |key: &KeyRecord| key.status_after(at, restored.time).is_usable();
+    for (hash, key) in &old.keys {
+        let works = key.status_after(at, old.commit.time).is_usable();
         let restored_works = snapshot.find_key(hash).is_some_and(|key| is_restored(key));
         if works && !restored_works {
             differences.keys_that_stop.push(key.id.clone());
@@ -397,9 +380,9 @@ fn compare_keys(
             differences.keys_that_stay_revoked.push(key.id.clone());
         }
     }
-    let ids: BTreeSet<&str> = kept.keys.values().map(|key| key.id.as_str()).collect();
-    let restored = snapshot.list_keys().into_iter();
-    let unknown = restored.filter(|key| !ids.contains(key.id.as_str()) && is_restored(key));
+    let ids: BTreeSet<&str> = old.keys.values().map(|key| key.id.as_str()).collect();
+    let keys = snapshot.list_keys().into_iter();
+    let unknown = keys.filter(|key| !ids.contains(key.id.as_str()) && is_restored(key));
     differences
         .keys_that_come_back
         .extend(unknown.map(|key| key.id.clone()));
@@ -407,7 +390,7 @@ fn compare_keys(
 
 /// Gives all commits new lineages, so that the sync tokens of the replaced history get 410.
 fn renew_lineages(tx: &WriteTx) -> Result<()> {
-    let mut commits = tx.open(tables::COMMITS)?;
+    let mut commits = tx.open(COMMITS)?;
     let mut renewed: Vec<(u64, StoredCommit)> = Vec::new();
     for entry in commits.iter()? {
         let (seq, bytes) = entry?;
@@ -423,49 +406,43 @@ fn renew_lineages(tx: &WriteTx) -> Result<()> {
 
 /// Keys that are revoked in either database stay revoked, also after a later restore of a backup that has them. The
 /// replaced secret is kept, so that its tokens get 410.
-fn keep_revocations(tx: &WriteTx, kept: &CarriedOver) -> Result<()> {
-    if let Some(secret) = &kept.secret {
-        tx.open(tables::META)?.insert(
-            tables::META_SECRET,
-            seal_under(tables::META_SECRET.as_bytes(), secret)?.as_slice(),
+fn keep_revocations(tx: &WriteTx, old: &ReplacedDatabase) -> Result<()> {
+    if let Some(secret) = &old.secret {
+        tx.open(META)?.insert(
+            META_SECRET,
+            seal_under(META_SECRET.as_bytes(), secret)?.as_slice(),
         )?;
     }
-    let restored_to = last_commit(&*tx.open(tables::COMMITS)?)?.time;
-    let judged_at = now().max(kept.committed);
-    let mut keys = tx.open(tables::KEYS)?;
-    let restored = load_keys(&*keys)?.into_iter().collect::<BTreeMap<_, _>>();
-    for (hash, old) in kept
-        .keys
-        .iter()
-        .filter(|(hash, _)| !restored.contains_key(hash))
-    {
-        // The key stops working, so an overlap ends, too.
-        if let Some(at) = old.revoked_at {
-            let gone = KeyRecord {
-                revoked_at: Some(at.min(restored_to)),
-                ..old.clone()
-            };
-            keys.insert(hash.0, seal_under(&hash.0, &gone)?.as_slice())?;
-        }
-    }
-    for (hash, mut key) in restored {
-        let Some(old) = kept.keys.get(&hash) else {
+    let restored_to = last_commit(&*tx.open(COMMITS)?)?.time;
+    let judged_at = now().max(old.commit.time);
+    let mut keys = tx.open(KEYS)?;
+    let restored: BTreeMap<_, _> = load_keys(&*keys)?.into_iter().collect();
+    for (hash, old) in &old.keys {
+        let Some(at) = old.revoked_at else {
             continue;
         };
-        // A key that is revoked now is revoked from the restored state on, even if the clock is later set back.
-        let revoked_at = old.revoked_at.map(|at| {
-            if at <= judged_at {
-                at.min(restored_to)
-            } else {
-                at
+        let mut key = old.clone();
+        match restored.get(hash) {
+            // The key stops working, so an overlap ends, too.
+            None => key.revoked_at = Some(at.min(restored_to)),
+            Some(restored) => {
+                // A key that is revoked now is revoked from the restored state on, even if the clock is later set back.
+                let revoked_at = if at <= judged_at {
+                    at.min(restored_to)
+                } else {
+                    at
+                };
+                if restored.revoked_at.is_some_and(|at| at <= revoked_at) {
+                    continue;
+                }
+                key = KeyRecord {
+                    revoked_at: Some(revoked_at),
+                    replaced_by: key.replaced_by,
+                    ..restored.clone()
+                };
             }
-        });
-        let earliest = [key.revoked_at, revoked_at].into_iter().flatten().min();
-        if earliest != key.revoked_at {
-            key.revoked_at = earliest;
-            key.replaced_by = old.replaced_by.clone();
-            keys.insert(hash.0, seal_under(&hash.0, &key)?.as_slice())?;
         }
+        keys.insert(hash.0, seal_under(&hash.0, &key)?.as_slice())?;
     }
     Ok(())
 }
@@ -592,13 +569,8 @@ fn find_free_name(path: &Path, schema: u32) -> PathBuf {
         .unwrap_or_else(|| name(1))
 }
 
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    let id = |path: &Path| {
-        path.symlink_metadata()
-            .map(|found| (found.dev(), found.ino()))
-            .ok()
-    };
-    id(one).is_some() && id(one) == id(other)
+fn is_same_file(path: &Path, kept: &Path) -> bool {
+    !kept.is_symlink() && FileIdentity::of_path(path).is_ok_and(|found| found.is_of(kept))
 }
 
 fn keep_old_file(path: &Path, kept: &Path) -> Result<()> {

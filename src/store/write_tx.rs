@@ -9,10 +9,10 @@ use redb::{
     AccessGuard, CursorMut, Key, Table, TableDefinition, TableHandle, Value, WriteTransaction,
 };
 
+use super::Result;
+use super::format::changes::ChangeEncoder;
+use super::format::tables::{code_of, is_local};
 use crate::model::RowDigest;
-use crate::store::Result;
-use crate::store::format::changes::ChangeEncoder;
-use crate::store::format::tables::{code_of, is_local};
 
 pub struct WriteTx {
     transaction: WriteTransaction,
@@ -30,10 +30,9 @@ impl WriteTx {
     /// Starts to record writes. They update the digest of all rows, which is `digest` now. With `max_bytes`, they are
     /// also encoded as changes, up to this size in bytes.
     pub fn start_recording(&mut self, digest: RowDigest, max_bytes: Option<usize>) {
-        let changes = max_bytes.map(|_| ChangeEncoder::default());
         self.recorder = Some(RefCell::new(Recorder {
             digest,
-            changes,
+            changes: max_bytes.map(|_| ChangeEncoder::default()),
             max_bytes: max_bytes.unwrap_or(0),
         }));
     }
@@ -51,11 +50,9 @@ impl WriteTx {
         &self,
         definition: TableDefinition<'static, K, V>,
     ) -> Result<TableWriter<'_, K, V>> {
-        let recorder = self.recorder.as_ref();
-        let recorder = recorder.and_then(|recorder| Some((code_of(definition.name())?, recorder)));
         Ok(TableWriter {
             table: self.transaction.open_table(definition)?,
-            recorder,
+            recorder: code_of(definition.name()).zip(self.recorder.as_ref()),
         })
     }
 

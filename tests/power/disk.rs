@@ -8,7 +8,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use medfeed::disk::{DiskEvent, DiskObserver, observe};
+use medfeed::disk::{DiskEvent, DiskObserver, observe, observer};
+use medfeed::store::file::open::open_databases_by;
+
+use self::observed::open_observed;
+
+mod observed;
 
 /// An action on a file, which its number names, or on the folder.
 #[derive(Clone, Debug)]
@@ -86,6 +91,7 @@ impl Disk {
         let observer: DiskObserver =
             Arc::new(move |event| shared.lock().unwrap().record(&root, event));
         observe(Some(Arc::clone(&observer)));
+        open_databases_by(open_observed);
         Disk {
             folder,
             state,

@@ -91,7 +91,7 @@ impl History {
         let remove = |name: &str| fs::remove_file(self.bucket().join(name)).unwrap();
         let remove_parts = |slot: u64| {
             for object in self.log.place.bucket.list(layout::PARTS, None).unwrap() {
-                if layout::parse_part(&object.name).is_some_and(|part| part.slot == slot) {
+                if layout::parse_part(&object.name).is_some_and(|(of, ..)| of == slot) {
                     remove(&object.name);
                 }
             }

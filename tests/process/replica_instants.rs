@@ -292,7 +292,7 @@ impl History {
         assert!(
             parts
                 .iter()
-                .all(|part| layout::parse_part(&part.name).unwrap().slot >= expected),
+                .all(|part| layout::parse_part(&part.name).unwrap().0 >= expected),
             "{parts:?}"
         );
         self.place

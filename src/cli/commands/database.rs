@@ -1,6 +1,5 @@
 //! `medfeed backup`, `medfeed restore`, `medfeed compact`, `medfeed upgrade` and `medfeed check`.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -75,14 +74,14 @@ pub fn backup(common: &Common, args: &BackupArgs) -> Result<ExitCode> {
     let file = args.file.display().to_string();
     let text = format!(
         "{file}: {}, as of {}; {bytes} bytes, checked.",
-        describe_counts(&records),
+        describe_counts(Dataset::ALL.map(|dataset| (dataset, records[dataset]))),
         last_commit_at.as_deref().unwrap_or("the beginning")
     );
     common.result(&json!({ "file": file, "records": records, "last_commit_at": last_commit_at, "bytes": bytes }), text)
 }
 
-fn describe_counts(records: &BTreeMap<Dataset, u64>) -> String {
-    let counts = records.iter();
+fn describe_counts(records: impl IntoIterator<Item = (Dataset, u64)>) -> String {
+    let counts = records.into_iter();
     counts
         .map(|(dataset, count)| format!("{count} {dataset}"))
         .joined(", ")
@@ -116,7 +115,7 @@ pub fn restore(common: &Common, args: &RestoreArgs) -> Result<ExitCode> {
     require_folder(&common.resolved_db())?;
     let is_new = !common.db.exists();
     let restoration = Restoration::prepare(&common.db, &args.file, common.wait, args.note.clone())?;
-    let differences = restoration.differences().clone();
+    let differences = restoration.differences.clone();
     let missing = is_new.then_some("there is none");
     if let Some(reason) = differences.unreadable.as_deref().or(missing) {
         let lost = format!(
@@ -169,7 +168,8 @@ fn describe_restore(differences: &RestoreDifferences) -> String {
         time(replaced_from),
         time(restored_to)
     );
-    for (dataset, (before, after)) in records {
+    for dataset in Dataset::ALL {
+        let (before, after) = records[dataset];
         let before = before.map_or("-".to_owned(), |before| before.to_string());
         let _ = write!(text, "\n{dataset}: {before} now, {after} in the backup");
     }
@@ -371,7 +371,7 @@ fn check_bucket(url: &BucketUrl, common: &Common, args: &CheckArgs) -> Result<Ex
 fn describe_report(common: &Common, report: &CheckReport) -> String {
     let counts = format!(
         "{}, {}, {} with {}, {}",
-        describe_counts(&report.records),
+        describe_counts(report.records.clone()),
         counted(report.commits, "commit"),
         counted(report.licenses, "license"),
         counted(report.feed_rows, "feed row"),
@@ -439,7 +439,7 @@ mod check_tests {
             describe_report(&common, &report),
             format!("a.redb is sound: {counts}.\nwarning: w")
         );
-        report.records.insert(crate::model::Dataset::Journals, 3);
+        report.records.insert(Dataset::Journals, 3);
         // Findings of each kind: the table, the detail of the first, and how many.
         let kinds = [("log", "row", 1), ("log", "hash", 3), ("feeds", "row", 250)];
         for (table, detail, count) in kinds {

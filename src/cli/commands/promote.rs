@@ -13,7 +13,7 @@ use crate::bucket::BucketUrl;
 use crate::cli::common::{Common, open_log, warn_of_pause};
 use crate::cli::output::confirm;
 use crate::model::ShellWord;
-use crate::replicate::publisher::lock::{PublisherLock, publisher_name};
+use crate::replicate::publisher::lock::PublisherLock;
 use crate::replicate::publisher::{PublishSettings, Publisher};
 use crate::replicate::replica::promote::Promoted;
 use crate::replicate::replica::{Replica, ReplicaStatus};
@@ -94,7 +94,7 @@ fn take_over(common: &Common, args: &PromoteArgs, since: u64) -> Result<Promoted
     // The lock's name identifies an entry of an earlier run that was killed.
     let lock = PublisherLock::take(&common.db)?;
     let promoted = Replica::start(log, &common.db, status, keep_going)
-        .and_then(|replica| replica.promote(since, &publisher_name(&lock.name), keep_going));
+        .and_then(|replica| replica.promote(since, &lock.who, keep_going));
     promoted.map_err(|error| match error.is_of_log() {
         true => anyhow!("{error}. To continue without the commits that this replica does not have, add --start-over"),
         false => error.into(),
@@ -108,7 +108,7 @@ fn start_over(common: &Common, args: &PromoteArgs) -> Result<Promoted> {
     let settings = PublishSettings::once(common.wait, true);
     let published = Publisher::start(
         &common.db,
-        Arc::clone(log.bucket()),
+        Arc::clone(&log.bucket),
         settings,
         Arc::default(),
     )

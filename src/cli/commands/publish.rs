@@ -98,7 +98,7 @@ pub fn run(common: &Common, args: PublishArgs) -> Result<ExitCode> {
     };
     let db = common.db.clone();
     let begun = format!("publishing {} to {}", db.display(), args.bucket);
-    let bucket = Arc::clone(log.bucket());
+    let bucket = Arc::clone(&log.bucket);
     let status = Arc::new(PublisherStatus::default());
     let publishing = MonitoredPublisher::new(&db, Arc::clone(&status));
     let work = move || {

@@ -748,7 +748,12 @@ mod tests {
             ..ReadOptions::default()
         };
         shown(&options, |objects: &mut TableReader<'_, '_, F>| {
-            read_json(text.as_bytes(), &F::table().fields, &options.bounds, objects)
+            read_json(
+                text.as_bytes(),
+                &F::table().fields,
+                &options.bounds,
+                objects,
+            )
         })
     }
 

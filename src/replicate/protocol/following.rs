@@ -11,6 +11,16 @@
 //! | the heartbeat is at the same slot | confirms the end if the hashes agree |
 //! | at a later slot | the next entry must exist |
 //! | at an earlier slot | confirms the end if the replica's last entry still exists |
+//!
+//! A promotion makes a replica that has applied the whole log the origin, by the entry that it creates after it:
+//!
+//! | observed | consequence |
+//! | --- | --- |
+//! | since it was requested, another replica was promoted, and nothing followed | ends: taken over |
+//! | between two attempts, another replica was promoted | ends: taken over |
+//! | that promotion was of this file, by a process that was killed | the entry is created |
+//! | the slot holds the entry of this replica | it is the origin |
+//! | the slot holds another one | that is applied, and the next slot is tried, up to three in total |
 
 use std::cmp::Ordering;
 
@@ -19,7 +29,6 @@ use crate::replicate::entry::EntryHeader;
 use crate::replicate::frame::Hash;
 
 /// The connection of an entry to the one before it.
-#[allow(missing_docs, reason = "the names explain the fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Link {
     pub parent: Hash,
@@ -73,6 +82,21 @@ pub fn may_replace(here: u64, loaded: u64) -> bool {
 /// Whether a replica shows an entry as soon as it is applied.
 pub fn is_shown_at_once(is_confirmed: bool) -> bool {
     is_confirmed || !applies(Rule::Confirmed)
+}
+
+/// The maximum number of slots in which a replica tries to create the entry of its promotion.
+pub const PROMOTION_TRIES: usize = 3;
+
+/// Whether a replica may create the entry of its promotion after another promotion. In the first attempt, one that is
+/// not the last commit does not count: that origin may be lost too. Nothing is lost if this is wrong, so it is no rule
+/// with a switch: tests of processes cover it.
+pub fn may_follow_promotion(attempt: usize, is_last: bool, is_own: bool) -> bool {
+    is_own || attempt == 0 && !is_last
+}
+
+/// Whether an attempt has made a replica the origin. `is_own`: whether the slot holds its entry.
+pub fn is_promoted(is_own: bool) -> bool {
+    is_own || !applies(Rule::OwnPromotion)
 }
 
 /// Compares a position with a heartbeat. `read` returns the hash of the entry in a slot.

@@ -1,7 +1,8 @@
 //! The protocol of the log, as one state machine for each publisher: no requests, files, clocks or messages.
 //!
-//! A publisher's loops send the requests that [`Knowledge::step`] asks for, and pass to it what they saw. `search_tests`
-//! drives the same machine through all orders of requests and faults.
+//! A publisher's loops send the requests that [`Knowledge::step`] asks for, and pass to it what they saw. [`following`]
+//! decides for replicas, also when one of them becomes the origin. `search_tests` drives the same code through all
+//! orders of requests and faults.
 //!
 //! | question | observed | consequence |
 //! | --- | --- | --- |
@@ -31,30 +32,10 @@ mod world_tests;
 
 use self::rules::{Rule, applies};
 use crate::model::Head;
-use crate::replicate::entry::EntryHeader;
+pub use crate::replicate::entry::LastEntry;
 use crate::replicate::frame::Hash;
 
-/// An entry at the end of the log.
-#[allow(missing_docs, reason = "the names explain the fields")]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct LastEntry {
-    pub slot: u64,
-    pub hash: Hash,
-    pub head: Head,
-}
-
-impl LastEntry {
-    pub(super) fn of(header: &EntryHeader, hash: Hash) -> LastEntry {
-        LastEntry {
-            slot: header.slot,
-            hash,
-            head: header.head(),
-        }
-    }
-}
-
 /// An entry, compared with this publisher and its database.
-#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FoundEntry {
     pub entry: LastEntry,
@@ -63,14 +44,11 @@ pub struct FoundEntry {
     pub is_contained: bool,
     /// Whether it carries the name of this publisher's file.
     pub has_own_name: bool,
-    /// Whether the database was last restored over its last commit.
-    pub is_last_restored: bool,
-    /// Whether the database was restored over its last commit or a later one.
-    pub is_restored: bool,
+    /// The last commit of the database that a restore last replaced by this one.
+    pub restored_over: Option<Head>,
 }
 
 /// The note next to the database, if it is of this database and log.
-#[allow(missing_docs, reason = "the names explain the fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Noted {
     pub slot: u64,
@@ -197,8 +175,8 @@ enum Question {
 /// The knowledge of a publisher about the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Knowledge {
-    /// The end of the log; `None` before the first entry.
-    pub end: Option<LastEntry>,
+    /// The end of the log; slot 0 before the first entry.
+    pub end: LastEntry,
     /// Whether this run has created an entry. A request of an earlier run can only arrive before that.
     has_created: bool,
     question: Question,
@@ -227,7 +205,9 @@ impl Knowledge {
                 self.has_created = true;
                 self.verify(entry)
             }
-            (_, Observation::Heartbeat(slot)) if slot > self.slot() && applies(Rule::Announced) => {
+            (_, Observation::Heartbeat(slot))
+                if slot > self.end.slot && applies(Rule::Announced) =>
+            {
                 return Err(Refusal::Fenced(slot));
             }
             (Question::End, Observation::Held(held)) => Action::WriteHeartbeat {
@@ -249,13 +229,9 @@ impl Knowledge {
     #[cfg(test)]
     pub fn after(end: LastEntry) -> Knowledge {
         Knowledge {
-            end: Some(end),
+            end,
             ..Knowledge::default()
         }
-    }
-
-    fn slot(&self) -> u64 {
-        self.end.map_or(0, |end| end.slot)
     }
 
     fn start(&mut self, found: &AtStart) -> Result<Action, Refusal> {
@@ -263,13 +239,12 @@ impl Knowledge {
             .note
             .filter(|note| !note.is_fenced && applies(Rule::NoteSlot))
             .map_or(0, |note| note.slot);
-        let announced = if applies(Rule::HeartbeatSlot) {
-            found.announced
-        } else {
-            0
+        let announced = match applies(Rule::HeartbeatSlot) {
+            true => found.announced,
+            false => 0,
         };
         let known = noted.max(announced);
-        self.end = found.end.map(|end| end.entry);
+        self.end = found.end.map(|end| end.entry).unwrap_or_default();
         match &found.end {
             Some(end) if end.entry.slot >= known => {
                 if found.start_over {
@@ -294,8 +269,8 @@ impl Knowledge {
         self.question = question;
         match question {
             Question::None => Action::Continue,
-            Question::Next { .. } => Action::ReadNext(self.slot() + 1),
-            Question::End => Action::ReadHash(self.slot()),
+            Question::Next { .. } => Action::ReadNext(self.end.slot + 1),
+            Question::End => Action::ReadHash(self.end.slot),
             Question::Previous(entry) => Action::ReadHash(entry.slot - 1),
             Question::IsSlotDeleted(entry) => Action::ReadStates(entry.slot),
         }
@@ -311,17 +286,11 @@ impl Knowledge {
         }
         // The next entry follows another one than this run created in a gap, in the slot of one that was lost. With an
         // entry in the gap, nobody would notice that, and replicas could not get past it.
-        let is_in_gap = |end: &LastEntry| found.parent != end.hash;
-        match self.end.filter(is_in_gap) {
-            Some(end)
-                if self.has_created
-                    && found.parent != Hash::default()
-                    && applies(Rule::TakeBack) =>
-            {
-                Ok(Action::TakeBack(end))
-            }
-            _ => Err(Refusal::Fenced(found.entry.slot)),
+        let is_in_gap = found.parent != self.end.hash && found.parent != Hash::default();
+        if is_in_gap && self.has_created && applies(Rule::TakeBack) {
+            return Ok(Action::TakeBack(self.end));
         }
+        Err(Refusal::Fenced(found.entry.slot))
     }
 
     /// Checks an entry that was created or found in the next slot. A publisher that was suspended for weeks can find
@@ -340,7 +309,7 @@ impl Knowledge {
     /// Returns whether the slot of the end still holds something. Fails if that is another entry: the end may have been
     /// lost, and its slot used by another publisher.
     fn check_end(&self, held: Held) -> Result<bool, Refusal> {
-        let end = self.end.unwrap_or_default();
+        let end = self.end;
         match held {
             Held::Nothing => Ok(false),
             // After a start over, the entry before is unknown.
@@ -355,12 +324,11 @@ impl Knowledge {
 
     /// Whether an entry is in the slot after the end, whose entry was known.
     fn continues(&self, entry: LastEntry) -> bool {
-        self.end
-            .is_some_and(|end| end.slot + 1 == entry.slot && end.hash != Hash::default())
+        self.end.slot + 1 == entry.slot && self.end.hash != Hash::default()
     }
 
     fn accept(&mut self, entry: LastEntry, is_previous_lost: bool) -> Action {
-        self.end = Some(entry);
+        self.end = entry;
         Action::Accept { is_previous_lost }
     }
 }
@@ -372,10 +340,8 @@ fn check_states(entry: LastEntry, states: &[(u64, Option<Hash>)]) -> Result<(), 
         let is_of_other = *slot == entry.slot && hash.is_some_and(|hash| hash != entry.hash);
         *slot > entry.slot || is_of_other
     };
-    match states.iter().find(is_other) {
-        Some((slot, _)) => Err(Refusal::Fenced(*slot)),
-        None => Ok(()),
-    }
+    let other = states.iter().find(is_other);
+    other.map_or(Ok(()), |(slot, _)| Err(Refusal::Fenced(*slot)))
 }
 
 /// Fails if a database that does not contain the end of the log must not continue it: unless it was restored over an
@@ -388,9 +354,10 @@ fn check_other_end(note: Option<Noted>, end: &FoundEntry) -> Result<(), Refusal>
     // Commits after an own entry may have been lost by the restore, but an entry of a replica that was promoted can
     // have a lower seq than they, too.
     let may_replace = is_own || !applies(Rule::OwnRestore);
-    if (end.is_last_restored || may_replace && end.is_restored) && !is_fenced
-        || !applies(Rule::Contained)
-    {
+    let head = end.entry.head;
+    let is_restored =
+        end.restored_over == Some(head) || may_replace && head.is_replaced(end.restored_over);
+    if is_restored && !is_fenced || !applies(Rule::Contained) {
         Ok(())
     } else if is_fenced || (note.is_some() && !is_own) {
         // Another publisher wrote entries after the last one from here.

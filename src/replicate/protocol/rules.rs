@@ -41,6 +41,8 @@ pub enum Rule {
     NeverBack,
     /// Without a recent confirmation of the end, it shows an entry only when the heartbeat agrees.
     Confirmed,
+    /// It becomes the origin only if the log holds the entry of its promotion.
+    OwnPromotion,
 }
 
 /// Whether a rule applies. All do, but for a test.

@@ -140,6 +140,7 @@ fn needed() -> Vec<(Rule, World)> {
             Rule::Confirmed,
             followed(1, 1).after(&asleep).with_bounds(4, 7),
         ),
+        (Rule::OwnPromotion, followed(1, 0).after(&[Load, Poll])),
     ]
 }
 

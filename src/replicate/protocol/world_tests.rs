@@ -301,9 +301,7 @@ impl World {
             let Some(run) = &mut machine.run else {
                 continue;
             };
-            if let Some(end) = &mut run.known.end {
-                end.each_name(visit);
-            }
+            run.known.end.each_name(visit);
             if let Question::Previous(entry) | Question::IsSlotDeleted(entry) =
                 &mut run.known.question
             {
@@ -348,13 +346,14 @@ impl World {
                 Some(run) if run.request == Request::None => {
                     events.push(Heartbeat(m));
                     let end = run.known.end;
-                    let is_free = end.map_or(0, |end| end.slot) < self.max_slot;
-                    let is_pending = end.map(|end| end.head) != machine.history.last().copied();
+                    let is_free = end.slot < self.max_slot;
+                    let is_pending = Some(end.head) != machine.history.last().copied();
                     if is_free && (is_pending || run.is_state_due) {
                         events.push(Publish(m));
                     } else if is_free
                         && self.machines[1 - m].is_asleep
-                        && end.is_some_and(|end| !self.states.contains_key(&end.slot))
+                        && end.slot > 0
+                        && !self.states.contains_key(&end.slot)
                     {
                         events.push(WriteState(m));
                     }
@@ -574,7 +573,7 @@ impl World {
         let Some(run) = machine.run.take() else {
             return;
         };
-        let end = run.known.end.unwrap_or_default();
+        let end = run.known.end;
         let noted = machine.note.unwrap_or(Noted {
             slot: end.slot,
             hash: end.hash,
@@ -600,10 +599,7 @@ impl World {
             parent: entry.parent,
             is_contained: machine.history.contains(&head),
             has_own_name: entry.name == machine.name,
-            is_last_restored: machine.restored_over == Some(head),
-            is_restored: machine
-                .restored_over
-                .is_some_and(|over| over == head || over.seq > head.seq),
+            restored_over: machine.restored_over,
         }
     }
 
@@ -648,10 +644,9 @@ impl World {
     fn publish(&mut self, m: usize, is_state: bool) {
         let machine = &self.machines[m];
         let Some(run) = machine.run else { return };
-        if let Some(end) = run.known.end {
-            let is_restored = machine
-                .restored_over
-                .is_some_and(|over| over == end.head || over.seq > end.head.seq);
+        let end = run.known.end;
+        if end.slot > 0 {
+            let is_restored = end.head.is_replaced(machine.restored_over);
             let holds_end = machine.history.contains(&end.head);
             if !run.is_starting && !holds_end {
                 self.observe(m, Observation::EndIsGone { is_restored });
@@ -662,7 +657,7 @@ impl World {
         };
         let hash = [self.number(); 32];
         let machine = &mut self.machines[m];
-        let end = run.known.end.unwrap_or_default();
+        let end = run.known.end;
         let entry = Entry {
             last: LastEntry {
                 slot: end.slot + 1,
@@ -672,7 +667,7 @@ impl World {
             parent: end.hash,
             base: end.head,
             name: machine.name,
-            is_state: is_state || run.is_state_due || run.known.end.is_none(),
+            is_state: is_state || run.is_state_due || end.slot == 0,
         };
         machine.run = Some(Run {
             request: Request::Create(entry),
@@ -713,7 +708,7 @@ impl World {
                 let Some(run) = self.machines[m].run else {
                     return;
                 };
-                self.heartbeat = run.known.end.unwrap_or_default();
+                self.heartbeat = run.known.end;
                 let is_state_due = run.is_state_due
                     || is_end_lost
                     || !self.has_path_to(run.state, self.heartbeat.slot);
@@ -745,7 +740,7 @@ impl World {
                 _ => self.create(m, entry),
             },
             Request::CreateManifest => {
-                let Some(end) = run.known.end else { return };
+                let end = run.known.end;
                 if *self.states.entry(end.slot).or_insert(end.hash) != end.hash {
                     self.machines[m].run = None;
                     return;
@@ -759,7 +754,7 @@ impl World {
                 });
             }
             Request::Note => {
-                let Some(end) = run.known.end else { return };
+                let end = run.known.end;
                 if run.has_dropped && self.has_unknown_before(m, end.slot) {
                     self.violation = Some("a commit was dropped that no restore replaced");
                 }
@@ -816,9 +811,7 @@ impl World {
         let Some(run) = &mut self.machines[m].run else {
             return;
         };
-        if run.request == Request::Note
-            && run.known.end.is_some_and(|end| end.slot == run.unfinished)
-        {
+        if run.request == Request::Note && run.known.end.slot == run.unfinished {
             run.request = Request::CreateManifest;
         }
     }

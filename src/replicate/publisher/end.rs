@@ -54,7 +54,7 @@ pub struct NewestState {
 ///
 /// # Errors
 /// If neither a manifest nor the last entry can be read, as with a wrong seal key, the error of the newest manifest.
-pub fn read_end(log: &LogReader, retry: &mut Retry) -> Result<Option<FoundLog>, ReplicaError> {
+pub fn read_end(log: &LogReader, retry: &Retry) -> Result<Option<FoundLog>, ReplicaError> {
     'tries: for _ in 0..TRIES {
         let mut newest = None;
         let mut damaged = None;
@@ -99,7 +99,7 @@ pub fn read_end(log: &LogReader, retry: &mut Retry) -> Result<Option<FoundLog>, 
 
 fn read_after(
     log: &LogReader,
-    retry: &mut Retry,
+    retry: &Retry,
     manifest: Option<Manifest>,
 ) -> Result<Option<FoundLog>, ReplicaError> {
     let state_slot = manifest.as_ref().map(|manifest| manifest.slot);
@@ -125,7 +125,7 @@ fn read_after(
         }
     }
     let missing = ReplicaError::Missing { slot, later: slot };
-    let mut read = |slot| retry.read(|| log.entry(slot));
+    let read = |slot| retry.read(|| log.entry(slot));
     let mut last = read(slot)?.ok_or(missing)?;
     // Entries that were created since the list was read.
     while let Some(next) = read(last.header.slot + 1)? {
@@ -142,7 +142,7 @@ fn read_after(
             return Err(ReplicaError::object(layout::log(header.slot), detail));
         }
         Some(_) => {
-            let listed = state.list_parts(log.bucket(), retry)?;
+            let listed = state.list_parts(&log.bucket, retry)?;
             state.bytes = listed.iter().map(|part| part.bytes).sum();
             state.lost = state.lost_of(&listed);
         }
@@ -194,7 +194,7 @@ impl NewestState {
     fn list_parts(
         &self,
         bucket: &Bucket,
-        retry: &mut Retry,
+        retry: &Retry,
     ) -> Result<Vec<ListedObject>, ReplicaError> {
         let Some((folder, _)) = self.parts.first().and_then(|part| part.rsplit_once('/')) else {
             return Ok(Vec::new());
@@ -203,13 +203,13 @@ impl NewestState {
     }
 
     /// Lists the parts; returns a missing one.
-    pub fn lost_part(&self, bucket: &Bucket, retry: &mut Retry) -> Result<Option<String>> {
+    pub fn lost_part(&self, bucket: &Bucket, retry: &Retry) -> Result<Option<String>> {
         Ok(self.lost_of(&self.list_parts(bucket, retry)?))
     }
 
     fn lost_of(&self, listed: &[ListedObject]) -> Option<String> {
-        let is_lost = |part: &&String| listed.iter().all(|listed| listed.name != **part);
-        self.parts.iter().find(is_lost).cloned()
+        let is_listed = |part: &String| listed.iter().any(|listed| listed.name == *part);
+        self.parts.iter().find(|part| !is_listed(part)).cloned()
     }
 }
 
@@ -228,7 +228,7 @@ mod tests {
     }
 
     fn end_of(log: &TestLog) -> Result<FoundLog, String> {
-        read_end(&LogReader::new(log.bucket()), &mut retry())
+        read_end(&LogReader::new(log.bucket()), &retry())
             .map(Option::unwrap)
             .map_err(|error| error.to_string())
     }

@@ -7,7 +7,7 @@
 
 use super::lock::{is_same_publisher, user_part};
 use super::publish_error::{PublishError, Result};
-use super::{ONCE_TIMEOUT, Publisher};
+use super::{DATABASE, ONCE_TIMEOUT, Publisher};
 use crate::model::{Printable, now};
 use crate::replicate::entry::{self, EntryHeader, LogEntry};
 use crate::replicate::frame::Hash;
@@ -51,7 +51,7 @@ impl Publisher {
     }
 
     fn is_of_other_version(&mut self, name: &str) -> Result<bool> {
-        let found = self.retry.run(|| self.log.bucket().get(name))?;
+        let found = self.retry.run(|| self.log.bucket.get(name))?;
         Ok(found.is_some_and(|found| entry::is_of_other_format(&found.bytes)))
     }
 
@@ -63,7 +63,7 @@ impl Publisher {
             self.retry
                 .within(ONCE_TIMEOUT)
                 .read(|| match self.log.entry(own.slot)? {
-                    Some(found) if found.hash == own.hash => Ok(self.log.bucket().delete(&name)?),
+                    Some(found) if found.hash == own.hash => Ok(self.log.bucket.delete(&name)?),
                     _ => Ok(()),
                 });
         if let Err(error) = taken_back {
@@ -87,8 +87,7 @@ impl Publisher {
             parent: header.parent,
             is_contained: view.holds(entry.head)?,
             has_own_name: is_same_publisher(&header.who, &self.who),
-            is_last_restored: view.restored_over()? == Some(entry.head),
-            is_restored: view.is_restored_over(entry.head)?,
+            restored_over: view.restored_over()?,
         })
     }
 
@@ -143,7 +142,7 @@ impl Publisher {
     fn refused(&mut self, refusal: Refusal) -> Result<PublishError> {
         let path = self.path.clone();
         let url = self.log.url();
-        let slot = self.known.end.unwrap_or_default().slot;
+        let slot = self.known.end.slot;
         Ok(match refusal {
             Refusal::Fenced(slot) => {
                 let by = match self.retry.read(|| self.log.entry(slot)) {
@@ -183,8 +182,9 @@ impl Publisher {
     }
 
     pub(super) fn note_end(&self) {
-        let log_end = self.known.end.map(|end| (self.id, end));
-        self.status.update(|progress| progress.log_end = log_end);
+        let log_end = (self.id, self.known.end);
+        self.status
+            .update(|progress| progress.log_end = Some(log_end));
     }
 
     /// Fences this publisher; returns the error.
@@ -222,13 +222,9 @@ impl Publisher {
     /// Describes the commits that only this file contains; empty if the end of the log is unknown.
     fn commits_alone(&self, view: &OriginView) -> Result<String, StoreError> {
         let note = PublishedNote::read(&self.path)?.filter(|note| note.id == self.id);
-        let ends = self
-            .known
-            .end
-            .map(|end| end.head)
-            .into_iter()
-            .chain(note.map(|note| note.head()));
-        for head in ends {
+        let end = self.known.end;
+        let known = (end.slot > 0).then_some(end.head);
+        for head in known.into_iter().chain(note.map(|note| note.head())) {
             if view.holds(head)? {
                 return view.describe_commits_after(head.seq);
             }
@@ -243,7 +239,7 @@ impl Publisher {
     }
 
     fn current_note(&self) -> PublishedNote {
-        let end = self.known.end.unwrap_or_default();
+        let end = self.known.end;
         PublishedNote::new(self.log.url(), self.id, end.slot, end.hash, end.head)
     }
 
@@ -252,9 +248,8 @@ impl Publisher {
             Ok(()) => self.note_due = false,
             Err(error) => {
                 self.note_due = true;
-                self.local.report(&format!(
-                    "the note of what is published cannot be written: {error}"
-                ));
+                let error = format!("the note of what is published cannot be written: {error}");
+                self.status.report(DATABASE, &error);
             }
         }
     }
@@ -277,7 +272,7 @@ impl Publisher {
              the last commit here is seq {} of {}, and its history lacks that commit. Publish the database that contains \
              it; or, to drop commits that only the log has, add --start-over once",
             self.path.display(),
-            self.log.bucket().url(),
+            self.log.bucket.url(),
             slot,
             Printable(user_part(&end.who)),
             if is_own { " from this very file" } else { "" },

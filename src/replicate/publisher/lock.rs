@@ -4,19 +4,17 @@
 //! of the same file. A copy of the database has no such file, or one with another name. [`publisher_name`] adds the
 //! user and the machine.
 
-use std::env;
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{File, TryLockError};
+use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags};
 
 use super::publish_error::{PublishError, Result};
-use crate::model::now;
+use crate::disk::if_found;
 use crate::replicate::layout;
 use crate::store::file::metadata::{copy_access, resolve};
-use crate::store::file::notes::with_ending;
+use crate::store::file::notes::{describe_process, user_variable, with_ending};
 
 const ENDING: &str = ".publisher";
 const MAX_BYTES: u64 = 1000;
@@ -25,8 +23,8 @@ const MAX_BYTES: u64 = 1000;
 #[derive(Debug)]
 pub struct PublisherLock {
     _file: File,
-    /// The random name.
-    pub name: String,
+    /// User, machine and the random name, without spaces in them. Entries carry this name.
+    pub who: String,
 }
 
 impl PublisherLock {
@@ -39,39 +37,30 @@ impl PublisherLock {
             source,
         };
         // A symbolic link or a named pipe of this name is an error.
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let flags = i32::try_from(flags.bits()).unwrap_or_default();
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags(flags)
-            .open(&path)
-            .map_err(failed)?;
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR);
+        let mut file = File::from(opened.map_err(|error| failed(error.into()))?);
         // Users who can write to the database must be able to take the lock, also after a command by root.
         if file.metadata().map_err(failed)?.len() == 0 {
-            match copy_access(&file, &resolved) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-                _ => {}
-            }
+            if_found(copy_access(&file, &resolved)).map_err(failed)?;
         }
         match file.try_lock() {
-            Ok(()) => {}
+            Ok(()) => {
+                let name = hold(&mut file).map_err(failed)?;
+                let who = format!("{} {name}", user_at_host());
+                Ok(PublisherLock { _file: file, who })
+            }
             Err(TryLockError::WouldBlock) => {
                 let text = read_text(&mut file).unwrap_or_default();
                 let holder = text.lines().nth(1).filter(|holder| !holder.is_empty());
-                let holder = holder.unwrap_or("another process").to_owned();
-                return Err(PublishError::Locked {
+                Err(PublishError::Locked {
                     path: database.to_owned(),
-                    holder,
-                });
+                    holder: holder.unwrap_or("another process").to_owned(),
+                })
             }
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
         }
-        let name = hold(&mut file).map_err(failed)?;
-        Ok(PublisherLock { _file: file, name })
     }
 }
 
@@ -82,27 +71,20 @@ fn hold(file: &mut File) -> io::Result<String> {
         Some(name) => name.to_owned(),
         None => layout::new_random().map_err(io::Error::other)?,
     };
-    let text = format!("{name}\nprocess {} (since {})\n", std::process::id(), now());
-    file.seek(SeekFrom::Start(0))?;
+    let text = format!("{name}\n{}\n", describe_process());
+    file.rewind()?;
     file.write_all(text.as_bytes())?;
-    file.set_len(u64::try_from(text.len()).unwrap_or_default())?;
+    file.set_len(text.len() as u64)?;
     file.sync_all()?;
     Ok(name)
 }
 
 fn read_text(file: &mut File) -> io::Result<String> {
-    let mut text = String::new();
-    file.seek(SeekFrom::Start(0))?;
-    Read::take(file, MAX_BYTES).read_to_string(&mut text)?;
-    Ok(text)
+    file.rewind()?;
+    io::read_to_string(file.take(MAX_BYTES))
 }
 
-/// Returns user, machine and the random name of the publisher's file. Entries carry this name.
-pub fn publisher_name(file_name: &str) -> String {
-    format!("{} {file_name}", user_at_host())
-}
-
-/// Returns the user and machine of a [`publisher_name`], for messages.
+/// Returns the user and machine of a publisher's name, for messages.
 pub fn user_part(who: &str) -> &str {
     who.split_once(' ').map_or(who, |(who, _)| who)
 }
@@ -115,26 +97,20 @@ pub fn is_same_publisher(who: &str, other: &str) -> bool {
 
 /// Returns `user@machine`, without spaces, at most 121 characters.
 fn user_at_host() -> String {
-    let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-    let user = variable("USER").or_else(|| variable("LOGNAME"));
+    let user = user_variable();
     let user = user.unwrap_or_else(|| format!("uid{}", rustix::process::getuid().as_raw()));
     // Not from /proc/sys, which hardened units hide: replicas on all machines would then have one name.
     let system = rustix::system::uname();
-    let plain = |text: &str| -> String {
-        let one_word = text.trim().chars().map(|c| {
-            if c.is_whitespace() || c.is_control() {
-                '?'
-            } else {
-                c
-            }
-        });
-        one_word.take(60).collect()
-    };
     format!(
         "{}@{}",
-        plain(&user),
-        plain(&system.nodename().to_string_lossy())
+        one_word(&user),
+        one_word(&system.nodename().to_string_lossy())
     )
+}
+
+fn one_word(text: &str) -> String {
+    let text: String = text.trim().chars().take(60).collect();
+    text.replace(|c: char| c.is_whitespace() || c.is_control(), "?")
 }
 
 #[cfg(test)]
@@ -153,11 +129,11 @@ mod tests {
             message.contains(&format!("by process {} (since ", std::process::id())),
             "{message}"
         );
-        let name = first.name.clone();
+        let name = first.who.clone();
         drop(first);
-        assert_eq!(PublisherLock::take(&database).unwrap().name, name);
+        assert_eq!(PublisherLock::take(&database).unwrap().who, name);
         std::fs::write(with_ending(&database, ENDING), "").unwrap();
-        assert_ne!(PublisherLock::take(&database).unwrap().name, name);
+        assert_ne!(PublisherLock::take(&database).unwrap().who, name);
     }
 
     #[test]
@@ -188,7 +164,7 @@ mod tests {
         std::os::unix::fs::symlink("feed.redb", &link).unwrap();
         for (first, second) in [(&database, &link), (&link, &database)] {
             let _held = PublisherLock::take(first).unwrap();
-            let refused = PublisherLock::take(second).map(|lock| lock.name);
+            let refused = PublisherLock::take(second).map(|lock| lock.who);
             assert!(
                 matches!(refused, Err(PublishError::Locked { .. })),
                 "{}: {refused:?}",

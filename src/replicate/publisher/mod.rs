@@ -17,7 +17,6 @@
 
 mod end;
 mod fence;
-mod heartbeat_times;
 pub mod lock;
 pub mod progress;
 pub mod publication_status;
@@ -39,15 +38,16 @@ use std::time::{Duration, Instant};
 pub use publish_error::{PublishError, Result};
 
 use self::end::NewestState;
-use self::heartbeat_times::HeartbeatTimes;
 use self::lock::PublisherLock;
-use self::progress::{FailureReporter, PublisherProgress, PublisherStatus};
+use self::progress::{PublisherProgress, PublisherStatus};
 use self::retry::Retry;
-use crate::model::DatabaseId;
+use crate::model::{DatabaseId, Timestamp, now};
 use crate::replicate::protocol::Knowledge;
 use crate::replicate::replica::LogReader;
 use crate::store::{CommitPoint, Reader, StoreError};
 
+/// The name of the database file and its note among the parts of a publisher that may fail.
+const DATABASE: &str = "database";
 const POLL_EVERY: Duration = Duration::from_millis(100);
 /// The time limit of retries in a single round.
 const ONCE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -95,8 +95,6 @@ pub struct Publisher {
     reader: Reader,
     status: Arc<PublisherStatus>,
     retry: Retry,
-    /// Failures of the database file and of the note.
-    local: FailureReporter,
     id: DatabaseId,
     who: String,
     /// The knowledge of this publisher about the log.
@@ -110,6 +108,32 @@ pub struct Publisher {
     note_due: bool,
     heartbeat: HeartbeatTimes,
     _lock: PublisherLock,
+}
+
+/// The times and counts of a publisher's heartbeats.
+#[derive(Debug, Default)]
+struct HeartbeatTimes {
+    /// When another publisher was last looked for.
+    checked_at: Option<Instant>,
+    /// When the last heartbeat was due; `None` if one is due now.
+    written_at: Option<Instant>,
+    /// The slot that this publisher's last heartbeat named.
+    slot: u64,
+    /// The time in the last heartbeat of this or an earlier publisher.
+    at: Timestamp,
+    count: u32,
+}
+
+impl HeartbeatTimes {
+    /// Takes the time of a heartbeat, its own or another publisher's, so that the next one is later.
+    fn observe(&mut self, at: Timestamp) {
+        self.at = self.at.max(at);
+    }
+
+    /// Returns the time of the next heartbeat. It always grows, so an old heartbeat that is put back is recognized.
+    fn next_at(&self) -> Timestamp {
+        now().max(self.at.plus_s(1))
+    }
 }
 
 impl Publisher {
@@ -130,8 +154,8 @@ impl Publisher {
                 }
                 // For example, the database is being replaced, or a disk is full.
                 Err(PublishError::Store(error)) if !self.settings.once && is_transient(&error) => {
-                    self.local
-                        .report(&format!("{}: {error}", self.path.display()));
+                    let error = format!("{}: {error}", self.path.display());
+                    self.status.report(DATABASE, &error);
                     false
                 }
                 Err(error) => return Err(error),
@@ -147,7 +171,7 @@ impl Publisher {
     /// Polls once; returns whether nothing is pending.
     fn round(&mut self) -> Result<bool> {
         let is_done = self.publish_next()?;
-        self.local.passed();
+        self.status.passed(DATABASE);
         self.heartbeat_if_due()?;
         if is_done {
             self.status

@@ -3,8 +3,8 @@
 //! Monitoring (`serve/publishing.rs`) never calls the publisher. The publisher notes its status
 //! (`publisher/progress.rs`), and another handle reads the outbox. So a wait for the bucket does not block monitoring.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -17,7 +17,6 @@ use crate::replicate::protocol::LastEntry;
 pub struct PublisherStatus(Mutex<SharedProgress>);
 
 /// The work of a publisher since its start.
-#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug, Default)]
 pub struct PublisherProgress {
     /// The database and the end of its log; `None` while it is unknown, or if there is no log.
@@ -38,11 +37,16 @@ pub struct PublisherProgress {
 #[derive(Debug, Default)]
 struct SharedProgress {
     progress: PublisherProgress,
-    /// The number of reporters that are failing at present.
-    failing: usize,
-    /// The time since when at least one of them has been failing.
-    since: Option<Instant>,
+    /// The parts that are failing at present, such as the bucket, and since when.
+    failing: BTreeMap<&'static str, Instant>,
+    /// The last failure.
     error: String,
+}
+
+impl SharedProgress {
+    fn failing_for(&self) -> Option<Duration> {
+        self.failing.values().map(Instant::elapsed).max()
+    }
 }
 
 impl PublisherStatus {
@@ -53,7 +57,7 @@ impl PublisherStatus {
 
     /// Returns how long requests have been failing; `None` while all succeed.
     pub fn failing_for(&self) -> Option<Duration> {
-        self.0.lock().since.map(|since| since.elapsed())
+        self.0.lock().failing_for()
     }
 
     /// Returns why nothing is published, if the publisher is fenced or has been failing for `lasting`.
@@ -62,10 +66,7 @@ impl PublisherStatus {
         if let Some(by) = &state.progress.fenced {
             return Some(format!("fenced: {by}"));
         }
-        let failing = state
-            .since
-            .map(|since| since.elapsed())
-            .filter(|failing| *failing >= lasting)?;
+        let failing = state.failing_for().filter(|failing| *failing >= lasting)?;
         Some(format!(
             "failing for {} s: {}",
             failing.as_secs(),
@@ -76,70 +77,28 @@ impl PublisherStatus {
     pub(super) fn update(&self, change: impl FnOnce(&mut PublisherProgress)) {
         change(&mut self.0.lock().progress);
     }
-}
 
-/// Reports temporary failures: a warning for the first one, and a message once no reporter fails any more.
-#[derive(Debug)]
-pub(super) struct FailureReporter {
-    status: Arc<PublisherStatus>,
-    is_failing: bool,
-}
-
-impl FailureReporter {
-    pub fn new(status: &Arc<PublisherStatus>) -> FailureReporter {
-        FailureReporter {
-            status: Arc::clone(status),
-            is_failing: false,
-        }
-    }
-
-    pub fn status(&self) -> &Arc<PublisherStatus> {
-        &self.status
-    }
-
-    /// Reports a failure. Only the first one is logged.
-    pub fn report(&mut self, error: &dyn Display) {
-        let mut state = self.status.0.lock();
+    /// Reports a temporary failure of a part. Only the first one is logged, until all parts work again.
+    pub(super) fn report(&self, part: &'static str, error: &dyn Display) {
+        let mut state = self.0.lock();
         state.error = error.to_string();
-        if !self.is_failing {
-            self.is_failing = true;
-            state.failing += 1;
-        }
-        if state.since.is_none() {
-            state.since = Some(Instant::now());
-            drop(state);
+        if state.failing.is_empty() {
             tracing::warn!("{error}; retrying. Commits continue in the meantime");
         }
+        state.failing.entry(part).or_insert_with(Instant::now);
     }
 
-    /// Reports a success, which ends a failure.
-    pub fn passed(&mut self) {
-        if let Some(since) = self.end() {
+    /// Reports a success of a part, which ends its failure.
+    pub(super) fn passed(&self, part: &'static str) {
+        let mut state = self.0.lock();
+        if let Some(since) = state.failing.remove(part)
+            && state.failing.is_empty()
+        {
             tracing::info!(
                 "publishing continues after {} s of failures",
                 since.elapsed().as_secs()
             );
         }
-    }
-
-    /// Ends a failure of this reporter; returns its start if no reporter fails any more.
-    fn end(&mut self) -> Option<Instant> {
-        if !std::mem::take(&mut self.is_failing) {
-            return None;
-        }
-        let mut state = self.status.0.lock();
-        state.failing = state.failing.saturating_sub(1);
-        if state.failing == 0 {
-            state.since.take()
-        } else {
-            None
-        }
-    }
-}
-
-impl Drop for FailureReporter {
-    fn drop(&mut self) {
-        self.end();
     }
 }
 
@@ -148,20 +107,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_lasts_until_no_reporter_fails() {
-        let status = Arc::new(PublisherStatus::default());
-        let (mut one, mut other) = (FailureReporter::new(&status), FailureReporter::new(&status));
+    fn a_failure_lasts_until_no_part_fails() {
+        let status = PublisherStatus::default();
         let message = || status.failure(Duration::ZERO);
-        one.passed();
+        status.passed("one");
         assert_eq!((message(), status.failing_for()), (None, None));
-        one.report(&"away");
-        one.report(&"still away");
+        status.report("one", &"away");
+        status.report("one", &"still away");
         assert_eq!(message().as_deref(), Some("failing for 0 s: still away"));
         assert_eq!(status.failure(Duration::from_secs(60)), None);
-        other.report(&"slow");
-        one.passed();
+        status.report("other", &"slow");
+        status.passed("one");
         assert_eq!(message().as_deref(), Some("failing for 0 s: slow"));
-        drop(other);
+        status.passed("other");
         assert_eq!((message(), status.failing_for()), (None, None));
         status.update(|progress| progress.fenced = Some("ana@b published slot 2".to_owned()));
         assert_eq!(

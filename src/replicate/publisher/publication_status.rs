@@ -16,7 +16,6 @@ use crate::store::{Reader, StoreError};
 const STATES: usize = 5;
 
 /// The content of a bucket, and the commits of this database that it lacks.
-#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Debug)]
 pub struct PublicationStatus {
     /// The last entry of the log; `None` if nothing was published.
@@ -60,7 +59,7 @@ impl PublicationStatus {
     /// Reads the content of a bucket, and compares it with a database, if there is one.
     pub fn read(database: &Path, log: &LogReader) -> Result<PublicationStatus> {
         // No retries: a status should return quickly.
-        let retry = &mut Retry::new(Some(Instant::now()), &Arc::default());
+        let retry = &Retry::new(Some(Instant::now()), &Arc::default());
         let found = read_end(log, retry)?;
         let states = log.states()?;
         let states = states
@@ -123,17 +122,16 @@ pub fn waiting(reader: &Reader, end: Option<(DatabaseId, Head)>) -> Result<Waiti
         return Ok(Waiting::Elsewhere);
     }
     if !view.holds(head)? {
-        return Ok(if view.is_restored_over(head)? {
-            Waiting::State
-        } else {
-            Waiting::Elsewhere
+        return Ok(match view.is_restored_over(head)? {
+            true => Waiting::State,
+            false => Waiting::Elsewhere,
         });
     }
     Ok(match view.pending_after(head, u64::MAX) {
         Ok(Some(commits)) => commits
             .first()
             .map_or(Waiting::Nothing, |first| Waiting::Commits {
-                count: u64::try_from(commits.len()).unwrap_or(u64::MAX),
+                count: commits.len() as u64,
                 bytes: commits.iter().map(|commit| commit.bytes).sum(),
                 since: first.time,
             }),

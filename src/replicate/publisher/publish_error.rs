@@ -13,7 +13,6 @@ use crate::store::StoreError;
 pub type Result<T, E = PublishError> = std::result::Result<T, E>;
 
 /// A permanent error of a publisher. The message says what to do.
-#[allow(missing_docs, reason = "the messages explain variants and fields")]
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// The database cannot be read or marked.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::progress::{FailureReporter, PublisherStatus};
+use super::progress::PublisherStatus;
 use crate::bucket::{Bucket, BucketError, Created};
 use crate::replicate::replica::ReplicaError;
 use crate::transport::Backoff;
@@ -15,16 +15,19 @@ const BACKOFF: Backoff = Backoff {
     longest: Duration::from_secs(3),
 };
 
-/// The retry policy for bucket requests. Each thread has its own.
-#[derive(Debug)]
+/// The retry policy for bucket requests.
+#[derive(Clone, Debug)]
 pub struct Retry {
     /// The time of the last attempt; `None` for no limit.
     pub until: Option<Instant>,
     /// Whether refused requests are retried too. A running publisher does so: once the bucket is repaired, it continues
     /// without a restart.
     pub retries_refusals: bool,
-    failures: FailureReporter,
+    status: Arc<PublisherStatus>,
 }
+
+/// The name of the bucket among the parts of a publisher that may fail.
+const BUCKET: &str = "bucket";
 
 impl Retry {
     /// Returns a policy that retries temporary errors. `status` shows its failures.
@@ -32,27 +35,19 @@ impl Retry {
         Retry {
             until,
             retries_refusals: false,
-            failures: FailureReporter::new(status),
+            status: Arc::clone(status),
         }
     }
 
     /// Returns a policy that ends after `time`.
     pub fn within(&self, time: Duration) -> Retry {
-        Retry::new(Some(Instant::now() + time), self.failures.status())
-    }
-
-    /// Returns the same policy for another thread.
-    pub fn for_thread(&self) -> Retry {
-        Retry {
-            retries_refusals: self.retries_refusals,
-            ..Retry::new(self.until, self.failures.status())
-        }
+        Retry::new(Some(Instant::now() + time), &self.status)
     }
 
     /// Reads from the log until the bucket responds. If an object cannot be decoded, reads it once more: a response may
     /// be changed on its way.
     pub fn read<T>(
-        &mut self,
+        &self,
         mut read: impl FnMut() -> Result<T, ReplicaError>,
     ) -> Result<T, ReplicaError> {
         let mut once = || {
@@ -69,7 +64,7 @@ impl Retry {
 
     /// Reads an object of the log; `None` also if it cannot be decoded.
     pub fn read_valid<T>(
-        &mut self,
+        &self,
         read: impl FnMut() -> Result<Option<T>, ReplicaError>,
     ) -> Result<Option<T>, ReplicaError> {
         match self.read(read) {
@@ -83,21 +78,19 @@ impl Retry {
     /// # Errors
     /// A permanent error, or the last temporary one after [`Retry::until`].
     pub fn run<T>(
-        &mut self,
+        &self,
         mut run: impl FnMut() -> Result<T, BucketError>,
     ) -> Result<T, BucketError> {
         let mut failures = 0;
         loop {
             let error = match run() {
                 Ok(answer) => {
-                    self.failures.passed();
+                    self.status.passed(BUCKET);
                     return Ok(answer);
                 }
                 Err(error) => error,
             };
-            self.failures
-                .status()
-                .update(|progress| progress.failures += 1);
+            self.status.update(|progress| progress.failures += 1);
             let is_retried = error.is_transient()
                 || (self.retries_refusals && matches!(error, BucketError::Refused(_)));
             failures += 1;
@@ -109,18 +102,13 @@ impl Retry {
             {
                 return Err(error);
             }
-            self.failures.report(&error);
+            self.status.report(BUCKET, &error);
             sleep(pause);
         }
     }
 
     /// Creates an object. Returns whether it holds these bytes: a lost response is no problem.
-    pub fn create(
-        &mut self,
-        bucket: &Bucket,
-        name: &str,
-        bytes: &[u8],
-    ) -> Result<bool, BucketError> {
+    pub fn create(&self, bucket: &Bucket, name: &str, bytes: &[u8]) -> Result<bool, BucketError> {
         self.run(|| {
             if bucket.create(name, bytes)? == Created::New {
                 return Ok(true);
@@ -156,7 +144,7 @@ mod tests {
         ];
         for (answers, retries_refusals, expected) in cases {
             let status = Arc::default();
-            let mut retry = Retry {
+            let retry = Retry {
                 retries_refusals,
                 ..Retry::new(None, &status)
             };
@@ -175,10 +163,7 @@ mod tests {
     #[test]
     fn retries_end_in_time() {
         let retry = Retry::new(Some(Instant::now()), &Arc::default());
-        for (whose, mut retry) in [
-            ("of a thread", retry.for_thread()),
-            ("of its publisher", retry),
-        ] {
+        for (whose, retry) in [("of a thread", retry.clone()), ("of its publisher", retry)] {
             let mut asked = 0;
             let answer: Result<(), _> = retry.run(|| {
                 asked += 1;

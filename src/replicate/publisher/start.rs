@@ -24,13 +24,11 @@ use std::thread::sleep;
 use std::time::Instant;
 
 use super::end::{FoundLog, NewestState, read_end};
-use super::heartbeat_times::HeartbeatTimes;
 use super::lock::PublisherLock;
-use super::lock::publisher_name;
-use super::progress::{FailureReporter, PublisherStatus};
+use super::progress::PublisherStatus;
 use super::publish_error::{PublishError, Result};
 use super::retry::Retry;
-use super::{ONCE_TIMEOUT, POLL_EVERY, PublishSettings, Publisher};
+use super::{DATABASE, HeartbeatTimes, ONCE_TIMEOUT, POLL_EVERY, PublishSettings, Publisher};
 use crate::bucket::Bucket;
 use crate::model::{DatabaseId, Head};
 use crate::replicate::entry::EntryHeader;
@@ -62,14 +60,13 @@ impl Publisher {
         let until = settings.once.then(|| Instant::now() + ONCE_TIMEOUT);
         let mut publisher = Publisher {
             path: path.to_owned(),
-            who: publisher_name(&lock.name),
+            who: lock.who.clone(),
             log: LogReader::new(bucket),
             // Known once the database is marked.
             id: reader.origin()?.id()?.unwrap_or(NO_ID),
             settings,
             reader,
             retry: Retry::new(until, &status),
-            local: FailureReporter::new(&status),
             status,
             known: Knowledge::default(),
             state: NewestState::default(),
@@ -92,7 +89,7 @@ impl Publisher {
         let note = note.filter(|note| note.url == url && note.id == self.id);
         // If the folder of a database that was published is missing, then its disk is not mounted.
         if self.settings.start_over || note.is_none() {
-            self.retry.run(|| self.log.bucket().prepare())?;
+            self.retry.run(|| self.log.bucket.prepare())?;
         }
         // Read before the log, so that it cannot name an entry that is created after the log is read.
         let alive = self.retry.read_valid(|| self.log.heartbeat())?;
@@ -103,17 +100,14 @@ impl Publisher {
             self.end_over(known, note.as_ref(), alive.as_ref())?;
             found = None;
         }
-        let times = [
-            alive.map(|alive| alive.at),
-            found.as_ref().map(|found| found.header.at),
-        ];
-        for at in times.into_iter().flatten() {
+        let entry_at = found.as_ref().map(|found| found.header.at);
+        for at in alive.map(|alive| alive.at).into_iter().chain(entry_at) {
             self.heartbeat.observe(at);
         }
         // The last check, because it takes the most requests.
         let random = layout::new_random().map_err(StoreError::from)?;
         self.retry
-            .run(|| self.log.bucket().probe(&layout::probe(&random)))?;
+            .run(|| self.log.bucket.probe(&layout::probe(&random)))?;
         self.mark_published()?;
         self.skip_abandoned_seqs()?;
         self.log_start(&url);
@@ -129,7 +123,7 @@ impl Publisher {
 
     /// Reads the end of the log; `None` if there is none, or `--start-over` drops it.
     fn find_end(&mut self) -> Result<Option<FoundLog>> {
-        let found = match read_end(&self.log, &mut self.retry) {
+        let found = match read_end(&self.log, &self.retry) {
             // `--start-over` drops the entries before a gap, and an end that cannot be used. With a wrong seal key, no
             // object can be read.
             Err(error @ (ReplicaError::Missing { .. } | ReplicaError::Object { .. }))
@@ -141,17 +135,19 @@ impl Publisher {
             }
             found => found?,
         };
-        match found.as_ref().map(|found| found.header.id) {
-            Some(other) if other != self.id => Err(PublishError::OtherDatabase {
+        if let Some(found) = &found
+            && found.header.id != self.id
+        {
+            return Err(PublishError::OtherDatabase {
                 url: self.log.url(),
-                found: other,
+                found: found.header.id,
                 own: match self.id {
                     NO_ID => "was never published".to_owned(),
                     id => format!("is {id}"),
                 },
-            }),
-            _ => Ok(found),
+            });
         }
+        Ok(found)
     }
 
     /// Warns if the note next to the database is of another database, or of another bucket.
@@ -172,12 +168,12 @@ impl Publisher {
     }
 
     fn log_start(&self, url: &str) {
-        let position = self.known.end.map_or_else(
-            || "from the start".to_owned(),
-            |end| format!("after slot {}", end.slot),
-        );
+        let position = match self.known.end.slot {
+            0 => "from the start".to_owned(),
+            slot => format!("after slot {slot}"),
+        };
         tracing::info!("publishing {} to {url}, {position}", self.path.display());
-        if !self.log.bucket().is_sealed() {
+        if !self.log.bucket.is_sealed() {
             tracing::warn!(
                 "{url} is not sealed: anybody with read access can read all records and the secret of sync tokens, and \
                  anybody with write access can create API keys; seal it with --seal-key, or restrict access to \
@@ -267,17 +263,13 @@ impl Publisher {
             note.map(PublishedNote::head),
             announced,
         ];
-        let head = heads
-            .into_iter()
-            .flatten()
-            .max_by_key(|head| (head.seq, head.lineage))
-            .unwrap_or_default();
+        let head = heads.into_iter().flatten().max().unwrap_or_default();
         // Without a hash, the state has no parent: entries before it are missing.
-        self.known.end = Some(LastEntry {
+        self.known.end = LastEntry {
             slot,
             head,
             ..LastEntry::default()
-        });
+        };
         tracing::warn!(
             "starting over after slot {slot}: no time between the missing entries and now can be restored"
         );
@@ -286,12 +278,10 @@ impl Publisher {
 
     /// Skips the seqs of dropped commits, so that their tokens stay invalid and the seqs of replicas never decrease.
     fn skip_abandoned_seqs(&mut self) -> Result<()> {
-        let Some(end) = self.known.end.filter(|_| self.settings.start_over) else {
-            return Ok(());
-        };
-        if !self.reader.origin()?.holds(end.head)? {
+        let head = self.known.end.head;
+        if self.settings.start_over && !self.reader.origin()?.holds(head)? {
             Writer::open(&self.path, self.settings.wait)?
-                .jump_past(end.head.seq, "published by starting over")?;
+                .jump_past(head.seq, "published by starting over")?;
             self.reader.refresh()?;
         }
         Ok(())
@@ -303,14 +293,14 @@ impl Publisher {
             self.reader.refresh()?;
             if let Some(id) = self.reader.origin()?.published_id()? {
                 self.id = id;
-                self.local.passed();
+                self.status.passed(DATABASE);
                 return Ok(());
             }
             match Writer::open(&self.path, self.settings.wait)
                 .and_then(|writer| writer.mark_published())
             {
                 Err(error @ StoreError::Busy { .. }) if !self.settings.once => {
-                    self.local.report(&error);
+                    self.status.report(DATABASE, &error);
                     sleep(POLL_EVERY);
                 }
                 marked => drop(marked?),

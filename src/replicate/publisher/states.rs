@@ -40,7 +40,7 @@ impl Publisher {
 
     /// Writes a state as the next entry, then deletes old objects. Commits wait meanwhile.
     pub(super) fn put_state(&mut self, view: OriginView) -> Result<()> {
-        let slot = self.known.end.map_or(1, |end| end.slot + 1);
+        let slot = self.known.end.slot + 1;
         let (parts, bytes) = self.put_parts(&view, slot)?;
         let header = self.next_header(view.head()?.head(), view.digest()?);
         // The heartbeat found an entry of an earlier run in the slot. The next round decides what follows it.
@@ -67,7 +67,7 @@ impl Publisher {
         let name = layout::state(slot);
         if !self
             .retry
-            .create(self.log.bucket(), &name, &manifest.encode()?)?
+            .create(&self.log.bucket, &name, &manifest.encode()?)?
         {
             let detail = "it is of another log; publish to another prefix";
             return Err(ReplicaError::object(name, detail).into());
@@ -77,16 +77,16 @@ impl Publisher {
         self.state = NewestState::of(&manifest, bytes);
         self.note();
         // Deletion needs the store's present time, which the heartbeat gives.
-        self.heartbeat.make_due();
+        self.heartbeat.written_at = None;
         self.heartbeat_if_due()?;
-        sweep(&self.log, &mut self.retry, slot, self.settings.keep)
+        sweep(&self.log, &self.retry, self.settings.keep)
     }
 
     /// Writes all rows of a view as parts of the state in `slot`. The heartbeat goes on meanwhile. Returns the parts,
     /// and their size in the store in bytes.
     fn put_parts(&mut self, view: &OriginView, slot: u64) -> Result<(Vec<PartRef>, u64)> {
         let random = layout::new_random().map_err(StoreError::from)?;
-        let bucket = Arc::clone(self.log.bucket());
+        let bucket = Arc::clone(&self.log.bucket);
         let mut stored = Vec::new();
         let digest = thread::scope(|scope| {
             let bucket = &bucket;
@@ -99,9 +99,8 @@ impl Publisher {
                 }
                 let index = indexes.next().unwrap_or_default();
                 let name = layout::part(slot, &random, index);
-                let mut retry = self.retry.for_thread();
-                sending
-                    .push_back(scope.spawn(move || put_part(bucket, &mut retry, name, &changes)));
+                let retry = self.retry.clone();
+                sending.push_back(scope.spawn(move || put_part(bucket, &retry, name, &changes)));
                 Ok::<_, PublishError>(())
             })?;
             for part in sending {
@@ -129,15 +128,10 @@ fn join(thread: ScopedJoinHandle<'_, Result<StoredPart>>) -> Result<StoredPart> 
     thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-fn put_part(
-    bucket: &Bucket,
-    retry: &mut Retry,
-    name: String,
-    changes: &[u8],
-) -> Result<StoredPart> {
+fn put_part(bucket: &Bucket, retry: &Retry, name: String, changes: &[u8]) -> Result<StoredPart> {
     let (encoded, part) = encode_part(name, changes)?;
     if retry.create(bucket, &part.name, &encoded)? {
-        Ok((part, u64::try_from(encoded.len()).unwrap_or(u64::MAX)))
+        Ok((part, encoded.len() as u64))
     } else {
         Err(ReplicaError::object(part.name, "another program wrote it").into())
     }

@@ -57,8 +57,7 @@ impl Publisher {
             Some(commits) => {
                 self.put_commits(commits)?;
                 // Under steady commits something is always pending.
-                let end = self.known.end.map(|end| end.head);
-                if self.is_state_due() && end == Some(view.head()?.head()) {
+                if self.is_state_due() && self.known.end.head == view.head()?.head() {
                     self.put_state(view)?;
                 }
             }
@@ -69,9 +68,10 @@ impl Publisher {
     /// Returns the commits after the end of the log; `None` if a whole state must follow, because the log cannot
     /// continue with changes.
     fn read_pending(&mut self, view: &OriginView) -> Result<Option<Vec<CommitWithChanges>>> {
-        let Some(end) = self.known.end else {
+        let end = self.known.end;
+        if end.slot == 0 {
             return Ok(None);
-        };
+        }
         // The file may have been replaced while this publisher ran.
         if !view.holds(end.head)? {
             let is_restored = view.is_restored_over(end.head)?;
@@ -81,20 +81,18 @@ impl Publisher {
         if self.state.is_unfinished {
             return Ok(None);
         }
-        match with_changes(view, end.head) {
-            Err(error) => match error.outbox_damage() {
-                Some(damage) => {
-                    tracing::error!(
-                        "the pending changes in {} are damaged ({damage}); publishing a whole state instead. Run \
-                         `medfeed check`: there may be more damage",
-                        self.path.display()
-                    );
-                    Ok(None)
-                }
-                None => Err(error.into()),
-            },
-            pending => Ok(pending?),
+        let pending = with_changes(view, end.head);
+        if let Err(error) = &pending
+            && let Some(damage) = error.outbox_damage()
+        {
+            tracing::error!(
+                "the pending changes in {} are damaged ({damage}); publishing a whole state instead. Run \
+                 `medfeed check`: there may be more damage",
+                self.path.display()
+            );
+            return Ok(None);
         }
+        Ok(pending?)
     }
 
     fn is_state_due(&self) -> bool {
@@ -117,8 +115,7 @@ impl Publisher {
 
     /// Returns the header of the next entry, without commits.
     pub(super) fn next_header(&self, head: Head, digest: RowDigest) -> EntryHeader {
-        let LastEntry { slot, hash, .. } = self.known.end.unwrap_or_default();
-        EntryHeader::new(self.id, slot + 1, hash, &self.who, head, digest)
+        EntryHeader::after(self.known.end, self.id, &self.who, head, digest)
     }
 
     /// Creates the next entry: the commit point. Its bytes are built once, so they can be recognized after a lost
@@ -130,15 +127,14 @@ impl Publisher {
     ) -> Result<Option<Hash>> {
         let (bytes, hash) = entry::encode(header, changes)?;
         let name = layout::log(header.slot);
-        if !self.retry.create(self.log.bucket(), &name, &bytes)? {
+        if !self.retry.create(&self.log.bucket, &name, &bytes)? {
             self.take_next_entry(header.slot)?;
             return Ok(None);
         }
-        let size = bytes.len();
+        let size = bytes.len() as u64;
         self.entry_at = Some(Instant::now());
         self.status.update(|progress| progress.entries += 1);
-        self.state
-            .add_entry(u64::try_from(size).unwrap_or(u64::MAX));
+        self.state.add_entry(size);
         let action = self.observe(Observation::Created(LastEntry::of(header, hash)))?;
         let is_previous_lost = Action::Accept {
             is_previous_lost: true,
@@ -164,13 +160,11 @@ fn with_changes(
     view: &OriginView,
     end: Head,
 ) -> Result<Option<Vec<CommitWithChanges>>, StoreError> {
-    let commits = view.pending_after(end, ENTRY_BYTES)?;
+    let Some(commits) = view.pending_after(end, ENTRY_BYTES)? else {
+        return Ok(None);
+    };
+    let commits = commits.into_iter();
     commits
-        .map(|commits| {
-            let commits = commits.into_iter();
-            commits
-                .map(|commit| Ok((commit, view.changes(&commit)?)))
-                .collect()
-        })
-        .transpose()
+        .map(|commit| Ok(Some((commit, view.changes(&commit)?))))
+        .collect()
 }

@@ -7,8 +7,8 @@ use super::publish_error::Result;
 use super::retry::Retry;
 use crate::bucket::{Bucket, ListedObject};
 use crate::model::Timestamp;
-use crate::replicate::layout::{self, PartName};
-use crate::replicate::replica::{LogReader, ReplicaError};
+use crate::replicate::layout;
+use crate::replicate::replica::LogReader;
 
 /// Objects younger than this are kept, because they may be in use. In seconds before the last heartbeat.
 const YOUNG_S: i64 = 86_400;
@@ -20,15 +20,15 @@ const MAX_DELETED: usize = 2000;
 /// The time limit of retries in a sweep.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Deletes objects before the newest state that is older than `keep`, parts of unfinished states, and leftovers of the
-/// test of the store. The order is oldest first, and referring objects before the objects that they name. So a killed
-/// sweep leaves no reference to a deleted object. A sweep also ends at the first object that cannot be deleted. The
-/// next one, after the next state, continues there. `end` is the slot of the last entry, which this publisher created.
-/// Only such a publisher deletes, because only it knows that the log is its own.
+/// Deletes objects before the newest state that is older than `keep`, and leftovers of the test of the store. The order
+/// is oldest first, and referring objects before the objects that they name. So a killed sweep leaves no reference to a
+/// deleted object. A sweep also ends at the first object that cannot be deleted. The next one, after the next state,
+/// continues there. Parts of a state that was never finished go with the states around it.
 ///
-/// Ages are measured by the store's clock only.
-pub fn sweep(log: &LogReader, retry: &mut Retry, end: u64, keep: Duration) -> Result<()> {
-    let bucket = log.bucket();
+/// Only a publisher that has just created an entry deletes, because only it knows that the log is its own. Ages are
+/// measured by the store's clock only.
+pub fn sweep(log: &LogReader, retry: &Retry, keep: Duration) -> Result<()> {
+    let bucket = &log.bucket;
     // The store's time of the last heartbeat.
     let Some(alive) = retry.run(|| bucket.get(layout::ALIVE))? else {
         return Ok(());
@@ -40,22 +40,16 @@ pub fn sweep(log: &LogReader, retry: &mut Retry, end: u64, keep: Duration) -> Re
         return Ok(());
     };
     let old_before = alive.modified.plus_s(-YOUNG_S);
-    let mut sweep = Sweep {
-        log,
-        listed: states.iter().map(|(slot, _)| *slot).collect(),
-        first_kept,
-        end,
-        named: None,
-    };
     let mut unused = Vec::new();
     for folder in [layout::STATES, layout::PARTS, layout::LOG, layout::PROBES] {
-        for object in retry.run(|| bucket.list(folder, None))? {
-            if object.modified < old_before && sweep.find_unused(retry, &object.name)? {
-                unused.push(object.name);
-            }
-        }
+        let listed = retry.run(|| bucket.list(folder, None))?;
+        let old = listed
+            .into_iter()
+            .filter(|object| object.modified < old_before)
+            .map(|object| object.name);
+        unused.extend(old.filter(|name| is_unused(name, first_kept)));
     }
-    let deleted = delete(bucket, &mut retry.within(SWEEP_TIMEOUT), &unused);
+    let deleted = delete(bucket, &retry.within(SWEEP_TIMEOUT), &unused);
     if deleted > 0 {
         tracing::info!(
             objects = deleted,
@@ -66,7 +60,7 @@ pub fn sweep(log: &LogReader, retry: &mut Retry, end: u64, keep: Duration) -> Re
 }
 
 /// Deletes objects, up to the first one that cannot be deleted. Returns their number.
-fn delete(bucket: &Bucket, retry: &mut Retry, names: &[String]) -> usize {
+fn delete(bucket: &Bucket, retry: &Retry, names: &[String]) -> usize {
     let mut deleted = 0;
     for name in names.iter().take(MAX_DELETED) {
         if let Err(error) = retry.run(|| bucket.delete(name)) {
@@ -78,55 +72,13 @@ fn delete(bucket: &Bucket, retry: &mut Retry, names: &[String]) -> usize {
     deleted
 }
 
-struct Sweep<'a> {
-    log: &'a LogReader,
-    /// The slots of the listed manifests.
-    listed: Vec<u64>,
-    /// The slot of the oldest state that is kept.
-    first_kept: u64,
-    /// The slot of the last entry.
-    end: u64,
-    /// The last slot whose manifest was read, and the parts that it names; `None` if that is unknown.
-    named: Option<(u64, Option<Vec<String>>)>,
-}
-
-impl Sweep<'_> {
-    /// Whether an old object is needed no more. Reads the manifest of a kept state to find out about a part.
-    fn find_unused(&mut self, retry: &mut Retry, name: &str) -> Result<bool> {
-        if let Some(slot) = layout::log_slot(name).or(layout::state_slot(name)) {
-            return Ok(slot < self.first_kept);
-        }
-        let Some(PartName { slot, .. }) = layout::parse_part(name) else {
-            return Ok(layout::is_probe(name));
-        };
-        // The state of the last slot may still be waiting for its entry or manifest.
-        if slot < self.first_kept || slot >= self.end {
-            return Ok(slot < self.first_kept);
-        }
-        let named = match self.named.take() {
-            Some((of, named)) if of == slot => named,
-            _ => self.named_parts(retry, slot)?,
-        };
-        let is_unused = named
-            .as_ref()
-            .is_some_and(|named| !named.iter().any(|of| of == name));
-        self.named = Some((slot, named));
-        Ok(is_unused)
-    }
-
-    /// Returns the parts that the manifest of a slot names. `None` if it is damaged, or was listed and then not found,
-    /// as behind a proxy that answers 404 itself.
-    fn named_parts(&self, retry: &mut Retry, slot: u64) -> Result<Option<Vec<String>>> {
-        let manifest = match retry.read(|| self.log.manifest(slot)) {
-            Err(ReplicaError::Object { .. }) => return Ok(None),
-            found => found?,
-        };
-        if manifest.is_none() && self.listed.contains(&slot) {
-            return Ok(None);
-        }
-        let parts = manifest.into_iter().flat_map(|manifest| manifest.parts);
-        Ok(Some(parts.map(|part| part.name).collect()))
-    }
+/// Whether an old object is before the first state that is kept, or tested the store.
+fn is_unused(name: &str, first_kept: u64) -> bool {
+    let part_slot = layout::parse_part(name).map(|(slot, ..)| slot);
+    let slot = layout::log_slot(name)
+        .or(layout::state_slot(name))
+        .or(part_slot);
+    slot.map_or(layout::is_probe(name), |slot| slot < first_kept)
 }
 
 /// Returns the slot of the newest state that is older than `keep_s` and has a newer state after it.
@@ -153,11 +105,10 @@ mod tests {
     const RANDOM: &str = "0123456789abcdef";
     const OTHER_RANDOM: &str = "fedcba9876543210";
 
-    fn sweep_log(log: &TestLog, end: u64, keep: Duration) {
+    fn sweep_log(log: &TestLog, keep: Duration) {
         sweep(
             &LogReader::new(log.bucket()),
-            &mut Retry::new(None, &Arc::default()),
-            end,
+            &Retry::new(None, &Arc::default()),
             keep,
         )
         .unwrap();
@@ -206,20 +157,20 @@ mod tests {
     fn a_sweep_deletes_exactly_the_objects_before_the_first_kept_state() {
         let log = swept();
         // One state before the newest is always kept.
-        sweep_log(&log, 7, Duration::ZERO);
+        sweep_log(&log, Duration::ZERO);
         assert_eq!(names(&log), of_slots(5..=7));
-        sweep_log(&log, 7, Duration::ZERO);
+        sweep_log(&log, Duration::ZERO);
         assert_eq!(names(&log), of_slots(5..=7));
         // The state of slot 5 is too young to be the first.
         let log = swept();
         log.date(&layout::state(5), time().plus_s(-30 * DAY_S));
-        sweep_log(&log, 7, Duration::from_secs(30 * 86_400));
+        sweep_log(&log, Duration::from_secs(30 * 86_400));
         assert_eq!(names(&log), of_slots(3..=7));
-        sweep_log(&log, 7, Duration::from_secs(30 * 86_400 - 1));
+        sweep_log(&log, Duration::from_secs(30 * 86_400 - 1));
         assert_eq!(names(&log), of_slots(5..=7));
         for keep in [Duration::MAX, Duration::from_secs(90 * 86_400)] {
             let log = swept();
-            sweep_log(&log, 7, keep);
+            sweep_log(&log, keep);
             assert_eq!(names(&log), of_slots(1..=7), "{keep:?}");
         }
     }
@@ -228,14 +179,14 @@ mod tests {
     fn without_a_heartbeat_or_a_second_state_nothing_is_deleted() {
         let log = swept();
         log.remove(layout::ALIVE);
-        sweep_log(&log, 7, Duration::ZERO);
+        sweep_log(&log, Duration::ZERO);
         assert_eq!(names(&log), of_slots(1..=7));
         let log = swept();
         for slot in [1, 3, 5] {
             log.remove(&layout::state(slot));
         }
         let before = names(&log);
-        sweep_log(&log, 7, Duration::ZERO);
+        sweep_log(&log, Duration::ZERO);
         assert_eq!(
             names(&log),
             before,
@@ -246,7 +197,7 @@ mod tests {
     #[test]
     fn a_sweep_deletes_a_bounded_number_of_objects() {
         let log = swept();
-        sweep_log(&log, 7, Duration::ZERO);
+        sweep_log(&log, Duration::ZERO);
         let probes = log.folder.path().join(layout::PROBES);
         std::fs::create_dir(&probes).unwrap();
         for number in 0..=MAX_DELETED {
@@ -255,7 +206,7 @@ mod tests {
             log.date(&name, time().plus_s(-2 * DAY_S));
         }
         for left in [1, 0] {
-            sweep_log(&log, 7, Duration::ZERO);
+            sweep_log(&log, Duration::ZERO);
             assert_eq!(names(&log).len(), of_slots(5..=7).len() + left);
         }
     }
@@ -272,18 +223,18 @@ mod tests {
             log.bucket().put(&probe, b"x").unwrap();
             log.bucket().put(&foreign, b"x").unwrap();
             log.date(&foreign, time().plus_s(-90 * DAY_S));
-            log.put_part(6, OTHER_RANDOM, 0);
+            log.put_part(4, OTHER_RANDOM, 0);
             let young = [
                 layout::log(2),
                 layout::state(3),
                 layout::part(3, RANDOM, 1),
                 probe,
-                layout::part(6, OTHER_RANDOM, 0),
+                layout::part(4, OTHER_RANDOM, 0),
             ];
             for name in &young {
                 log.date(name, time().plus_s(-age_s));
             }
-            sweep_log(&log, 7, Duration::ZERO);
+            sweep_log(&log, Duration::ZERO);
             let left = names(&log);
             for name in young {
                 assert_eq!(left.contains(&name), !goes, "{name} of {age_s} s");
@@ -307,7 +258,7 @@ mod tests {
         ] {
             log.date(&name, time().plus_s(-age_s));
         }
-        sweep_log(&log, 7, Duration::ZERO);
+        sweep_log(&log, Duration::ZERO);
         assert!(
             of_slots(3..=3)
                 .iter()
@@ -318,17 +269,20 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_unfinished_states_go_once_their_slot_is_past() {
+    fn parts_of_unfinished_states_go_with_the_states_around_them() {
         let log = swept();
         // Attempts that were killed: at slots with a manifest and without one, at the end, and after it.
-        for slot in [5, 6, 7, 8] {
+        for slot in [3, 4, 5, 6, 7, 8] {
             let part = log.put_part(slot, OTHER_RANDOM, 0);
             log.date(&part.name, time().plus_s(-2 * DAY_S));
         }
-        sweep_log(&log, 7, Duration::ZERO);
+        sweep_log(&log, Duration::ZERO);
         let left = names(&log);
         let is_left = |slot| left.contains(&layout::part(slot, OTHER_RANDOM, 0));
-        assert_eq!([5, 6, 7, 8].map(is_left), [false, false, true, true]);
+        assert_eq!(
+            [3, 4, 5, 6, 7, 8].map(is_left),
+            [false, false, true, true, true, true]
+        );
         assert!(
             of_slots(5..=7).iter().all(|name| left.contains(name)),
             "{left:?}"
@@ -340,27 +294,7 @@ mod tests {
         let log = swept();
         log.bucket().put(&layout::state(5), b"rotten").unwrap();
         log.date(&layout::state(5), time().plus_s(-90 * DAY_S));
-        sweep_log(&log, 7, Duration::ZERO);
+        sweep_log(&log, Duration::ZERO);
         assert_eq!(names(&log), of_slots(5..=7));
-    }
-
-    #[test]
-    fn parts_of_a_manifest_that_is_listed_and_not_found_are_kept() {
-        let log = swept();
-        let reader = LogReader::new(log.bucket());
-        let listed = reader.states().unwrap();
-        log.remove(&layout::state(5));
-        let listed = listed.iter().map(|(slot, _)| *slot).collect();
-        for (listed, expected) in [(listed, None), (Vec::new(), Some(Vec::new()))] {
-            let sweep = Sweep {
-                log: &reader,
-                listed,
-                first_kept: 3,
-                end: 7,
-                named: None,
-            };
-            let mut retry = Retry::new(None, &Arc::default());
-            assert_eq!(sweep.named_parts(&mut retry, 5).unwrap(), expected);
-        }
     }
 }

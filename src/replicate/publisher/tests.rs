@@ -48,7 +48,7 @@ fn shown(error: &PublishError) -> String {
 }
 
 fn beat(publisher: &mut Publisher) -> Result<(), PublishError> {
-    publisher.heartbeat.make_due();
+    publisher.heartbeat.written_at = None;
     publisher.heartbeat_if_due()
 }
 
@@ -380,7 +380,7 @@ fn a_state_is_dropped_if_an_entry_of_an_earlier_run_arrives_while_its_parts_are_
         publisher.entry_at = None;
         let before = entry(&log, late - 1);
         publisher.known = Knowledge::after(LastEntry::of(&before.header, before.hash));
-        publisher.heartbeat.make_due();
+        publisher.heartbeat.written_at = None;
         let view = publisher.reader.origin().unwrap();
         publisher.put_state(view).unwrap();
         assert_eq!(all_slots(&log), ((1..=late).collect(), vec![1]));
@@ -391,7 +391,7 @@ fn a_state_is_dropped_if_an_entry_of_an_earlier_run_arrives_while_its_parts_are_
             "only a state without a manifest needs another one"
         );
         assert_eq!(
-            publisher.known.end.map(|end| end.slot),
+            Some(publisher.known.end.slot),
             slots(&log, layout::LOG).last().copied()
         );
     }
@@ -483,7 +483,7 @@ fn lost_entries_and_parts_are_found_by_lists() {
         let parts = log.bucket().list(layout::PARTS, None).unwrap();
         let of_newest = parts
             .iter()
-            .find(|part| layout::parse_part(&part.name).unwrap().slot == 5)
+            .find(|part| layout::parse_part(&part.name).unwrap().0 == 5)
             .unwrap();
         // A part of the newest state, its entry, or the entry after it, which is not the last one.
         let lost = lost.unwrap_or_else(|| of_newest.name.clone());

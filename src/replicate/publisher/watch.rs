@@ -31,9 +31,10 @@ pub fn is_due(at: Option<Instant>, every: Duration) -> bool {
 impl Publisher {
     /// Writes the heartbeat if it is due, and looks for another publisher.
     pub(super) fn heartbeat_if_due(&mut self) -> Result<()> {
-        let Some(end) = self.known.end else {
+        let end = self.known.end;
+        if end.slot == 0 {
             return Ok(());
-        };
+        }
         let is_heartbeat = is_due(self.heartbeat.written_at, self.settings.heartbeat);
         if !is_heartbeat && !is_due(self.heartbeat.checked_at, self.settings.heartbeat / 2) {
             return Ok(());
@@ -68,8 +69,8 @@ impl Publisher {
 
     /// Writes the heartbeat at the end of a single round, unless it names the last entry already.
     pub(super) fn end_with_heartbeat(&mut self) -> Result<()> {
-        if self.heartbeat.slot != self.known.end.map(|end| end.slot) {
-            self.heartbeat.make_due();
+        if self.heartbeat.slot != self.known.end.slot {
+            self.heartbeat.written_at = None;
             self.heartbeat_if_due()?;
         }
         Ok(())
@@ -92,7 +93,7 @@ impl Publisher {
         let next = end.slot + 1;
         let mut is_repeated = false;
         let is_next_free = self.retry.run(|| {
-            let bucket = self.log.bucket();
+            let bucket = &self.log.bucket;
             if std::mem::replace(&mut is_repeated, true)
                 && bucket.get(&layout::log(next))?.is_some()
             {
@@ -103,7 +104,7 @@ impl Publisher {
         if !is_next_free {
             return self.take_next_entry(next).map(drop);
         }
-        self.heartbeat.slot = Some(end.slot);
+        self.heartbeat.slot = end.slot;
         self.heartbeat.at = at;
         self.heartbeat.count = self.heartbeat.count.wrapping_add(1);
         Ok(())
@@ -117,14 +118,11 @@ impl Publisher {
             return Ok(());
         }
         let mut lost = None;
-        if self
-            .retry
-            .read_valid(|| self.log.manifest(state.slot))?
-            .is_none()
-        {
+        let manifest = self.retry.read_valid(|| self.log.manifest(state.slot))?;
+        if manifest.is_none() {
             lost = Some(layout::state(state.slot));
         } else if self.heartbeat.count % LIST_EVERY == LIST_EVERY - 1 {
-            lost = state.lost_part(self.log.bucket(), &mut self.retry)?;
+            lost = state.lost_part(&self.log.bucket, &self.retry)?;
             match self.retry.read(|| self.log.check_path_to(end.slot)) {
                 Err(ReplicaError::Missing { slot, .. }) => {
                     lost.get_or_insert(layout::log(slot));
@@ -144,7 +142,7 @@ impl Publisher {
         tracing::error!(
             "`{lost}` was published from here and is gone or damaged, and new replicas cannot start. Publishing a \
              whole state now; find out what deletes or changes objects in {}",
-            self.log.bucket().url()
+            self.log.bucket.url()
         );
         self.state.lost = Some(lost);
     }
@@ -152,7 +150,21 @@ impl Publisher {
 
 #[cfg(test)]
 mod tests {
+    use super::super::HeartbeatTimes;
     use super::*;
+    use crate::model::{Timestamp, now};
+
+    #[test]
+    fn the_time_of_heartbeats_always_grows() {
+        let ahead = now().plus_s(86_400);
+        let mut heartbeat = HeartbeatTimes::default();
+        assert!(heartbeat.next_at() >= now().plus_s(-5) && heartbeat.next_at() < ahead);
+        // Of the heartbeat and the last entry, the later one counts, in either order.
+        for at in [Timestamp::EPOCH, ahead, Timestamp::EPOCH] {
+            heartbeat.observe(at);
+        }
+        assert_eq!(heartbeat.next_at(), ahead.plus_s(1));
+    }
 
     #[test]
     fn a_heartbeat_is_due_after_its_period() {

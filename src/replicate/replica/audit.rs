@@ -33,8 +33,12 @@ pub struct Audit {
 /// The first problem that was found.
 pub fn audit(log: &LogReader, path: &Path) -> Result<Audit> {
     let mut states = log.needed_state_slots()?;
+    let newest = states[0];
     states.reverse();
-    let load = StateLoader::new(log, path, &|| true);
+    let load = StateLoader {
+        must_confirm: true,
+        ..StateLoader::new(log, path, &|| true)
+    };
     let mut loaded = loop {
         // Replicas at this position need the entry of the oldest state.
         let name = layout::log(states[0]);
@@ -51,7 +55,7 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit> {
     };
     let mut entries = 0;
     let mut given_up = Vec::new();
-    while let Some(entry) = next_entry(log, &loaded, &states)? {
+    while let Some(entry) = or_later_state(load.next_entry(&loaded, newest), log, &loaded)? {
         let slot = entry.header.slot;
         let mut before = loaded.mark.clone();
         if slot > before.slot + 1 {
@@ -66,7 +70,7 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit> {
             load.apply(&mut loaded, &entry, next)?;
             // The rows have the digest of the entry. So they are those of a state that has it too.
             if states.contains(&slot) {
-                log.parts(&log.state_of(&entry)?.parts, &mut |_, _| Ok(()))?;
+                log.parts(&log.state_of(&entry)?.parts, |_, _| Ok(()))?;
             }
         }
         entries += 1;
@@ -83,39 +87,24 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit> {
 }
 
 /// Returns the next entry. If it is missing, or its state is needed and missing, returns the first later entry that has
-/// a state. `None` at the end of the log, which is not before the last of `states`.
-fn next_entry(log: &LogReader, loaded: &LoadedState, states: &[u64]) -> Result<Option<LogEntry>> {
-    let here = &loaded.mark;
-    let slot = here.slot + 1;
-    let has_state =
-        |slot| Ok::<_, ReplicaError>(states.contains(&slot) || log.manifest(slot)?.is_some());
-    let next = log.entry(slot)?;
-    if next
-        .as_ref()
-        .is_some_and(|entry| !entry.header.replaces(loaded.head, loaded.mark.digest))
-    {
-        return Ok(next);
-    }
-    for later in log.slots_after(here.slot)? {
-        if has_state(later)?
-            && let Some(entry) = log.entry(later)?
-        {
-            return Ok(Some(entry));
+/// a state, if there is one.
+fn or_later_state(
+    next: Result<Option<LogEntry>>,
+    log: &LogReader,
+    loaded: &LoadedState,
+) -> Result<Option<LogEntry>> {
+    let needs_state = match &next {
+        Ok(Some(entry)) => entry.header.replaces(loaded.head, loaded.mark.digest),
+        next => matches!(next, Err(ReplicaError::Missing { .. })),
+    };
+    if needs_state {
+        for later in log.slots_after(loaded.mark.slot)? {
+            if log.manifest(later)?.is_some()
+                && let Some(entry) = log.entry(later)?
+            {
+                return Ok(Some(entry));
+            }
         }
     }
-    // No later state replaces the missing one.
-    if next.is_some() {
-        return Ok(next);
-    }
-    if let Some(newest) = states.last().filter(|newest| slot <= **newest) {
-        return Err(ReplicaError::Missing {
-            slot,
-            later: *newest,
-        });
-    }
-    if log.ends_after(here, loaded.head.seq)? {
-        Ok(None)
-    } else {
-        next_entry(log, loaded, states)
-    }
+    next
 }

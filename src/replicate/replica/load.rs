@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::log::{LogReader, check_next, check_schema};
 use super::{ReplicaError, Result};
-use crate::model::{CommitInfo, DatabaseId, Head, Timestamp};
+use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
 use crate::replicate::state::Manifest;
@@ -189,11 +189,29 @@ impl<'a> StateLoader<'a> {
         Err(error)
     }
 
-    /// Asks whether the log ends after a state.
-    fn confirm_end(&self, loaded: &LoadedState) -> Result<bool> {
-        match self.log.ends_after(&loaded.mark, loaded.head.seq) {
-            Err(ReplicaError::Unconfirmed(..)) if !self.must_confirm => Ok(true),
-            is_end => is_end,
+    /// Reads the entry after a state; `None` at the end of the log, which is not before slot `at_least`.
+    pub(super) fn next_entry(
+        &self,
+        loaded: &LoadedState,
+        at_least: u64,
+    ) -> Result<Option<LogEntry>> {
+        let slot = loaded.mark.slot + 1;
+        loop {
+            if !(self.keep_going)() {
+                return Err(ReplicaError::Stopped);
+            }
+            if let Some(entry) = self.log.entry(slot)? {
+                return Ok(Some(entry));
+            }
+            if slot <= at_least {
+                let later = at_least;
+                return Err(ReplicaError::Missing { slot, later });
+            }
+            match self.log.ends_after(&loaded.mark, loaded.head.seq) {
+                Ok(false) => {}
+                Err(ReplicaError::Unconfirmed(..)) if !self.must_confirm => return Ok(None),
+                ends => return ends.map(|_| None),
+            }
         }
     }
 
@@ -201,7 +219,7 @@ impl<'a> StateLoader<'a> {
     pub(super) fn load(&self, state: Manifest) -> Result<LoadedState> {
         check_schema(state.schema)?;
         let mut draft = ReplicaDraft::create_for(self.path)?;
-        self.log.parts(&state.parts, &mut |part, changes| {
+        self.log.parts(&state.parts, |part, changes| {
             if !(self.keep_going)() {
                 return Err(ReplicaError::Stopped);
             }
@@ -224,32 +242,21 @@ impl<'a> StateLoader<'a> {
     /// Applies the entries after a state, up to the end of the log or to [`StateLoader::until`]. Returns the next state
     /// that must be loaded, if any.
     fn catch_up(&self, loaded: &mut LoadedState, at_least: u64) -> Result<Option<Manifest>> {
-        loop {
-            if !(self.keep_going)() {
-                return Err(ReplicaError::Stopped);
-            }
-            let slot = loaded.mark.slot + 1;
-            let Some(entry) = self.log.entry(slot)? else {
-                if slot <= at_least {
-                    let later = at_least;
-                    return Err(ReplicaError::Missing { slot, later });
-                }
-                if self.confirm_end(loaded)? {
-                    return Ok(None);
-                }
-                continue;
-            };
+        while let Some(entry) = self.next_entry(loaded, at_least)? {
             let next = check_next(&loaded.mark, &entry).map_err(|error| match error {
-                ReplicaError::Diverged(detail) => ReplicaError::object(layout::log(slot), detail),
+                ReplicaError::Diverged(detail) => {
+                    ReplicaError::object(layout::log(entry.header.slot), detail)
+                }
                 other => other,
             })?;
             if entry.header.replaces(loaded.head, loaded.mark.digest) {
                 return self.log.state_of(&entry).map(Some);
             }
             if !self.apply(loaded, &entry, next)? {
-                return Ok(None);
+                break;
             }
         }
+        Ok(None)
     }
 
     /// Applies the commits of the next entry, up to [`StateLoader::until`]. Returns whether these are all. `next` is
@@ -260,26 +267,21 @@ impl<'a> StateLoader<'a> {
         entry: &LogEntry,
         next: ReplicaMark,
     ) -> Result<bool> {
-        let is_in_time = |commit: &CommitInfo| self.until.is_none_or(|until| commit.time <= until);
         let mut commits = commits_of(entry);
         let all = commits.len();
-        commits.truncate(
-            entry
-                .header
-                .commits
-                .iter()
-                .take_while(|commit| is_in_time(commit))
-                .count(),
-        );
+        if let Some(until) = self.until {
+            commits.retain(|(commit, _)| commit.time <= until);
+        }
         let is_whole = commits.len() == all;
-        let mark = match (is_whole, commits.last()) {
-            (true, _) => next,
-            (false, last) => ReplicaMark {
-                digest: last.map_or(loaded.mark.digest, |(last, _)| last.digest),
-                ..loaded.mark.clone()
-            },
-        };
-        let head = commits.last().map_or(loaded.head, |(last, _)| last.head());
+        let mut mark = loaded.mark.clone();
+        let mut head = loaded.head;
+        if let Some((last, _)) = commits.last() {
+            mark.digest = last.digest;
+            head = last.head();
+        }
+        if is_whole {
+            mark = next;
+        }
         loaded
             .draft
             .replica

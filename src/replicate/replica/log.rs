@@ -51,13 +51,11 @@ const STATE_PAUSE: Duration = Duration::from_millis(50);
 /// The maximum number of objects that are read to find one that can be decoded. With a wrong seal key, none can.
 const MAX_UNREADABLE: usize = 50;
 
-/// A callback for the encoded changes of a part.
-pub type TakePart<'a> = &'a mut dyn FnMut(&PartRef, Vec<u8>) -> Result<()>;
-
 /// A reader of the log in a bucket.
 #[derive(Debug)]
 pub struct LogReader {
-    bucket: Arc<Bucket>,
+    /// The bucket.
+    pub bucket: Arc<Bucket>,
 }
 
 /// Returns the mark after `entry`, which was read from the next slot. Fails unless it continues the log from `mark`.
@@ -90,34 +88,12 @@ pub(super) fn check_schema(found: u32) -> Result<()> {
     }
 }
 
-/// Returns the first id of an object that can be decoded. Keeps the first error of one that cannot.
-fn first_readable(
-    ids: impl Iterator<Item = Result<Option<DatabaseId>>>,
-    first_error: &mut Option<ReplicaError>,
-) -> Result<Option<DatabaseId>> {
-    for id in ids.take(MAX_UNREADABLE) {
-        match id {
-            Ok(None) => {}
-            Err(error @ ReplicaError::Object { .. }) => {
-                first_error.get_or_insert(error);
-            }
-            found => return found,
-        }
-    }
-    Ok(None)
-}
-
 impl LogReader {
     /// Returns a reader. It sends no request yet.
     pub fn new(bucket: impl Into<Arc<Bucket>>) -> LogReader {
         LogReader {
             bucket: bucket.into(),
         }
-    }
-
-    /// Returns the bucket.
-    pub fn bucket(&self) -> &Arc<Bucket> {
-        &self.bucket
     }
 
     /// Returns the bucket's URL.
@@ -157,12 +133,8 @@ impl LogReader {
 
     /// Lists the slots of all states, newest first.
     pub fn state_slots(&self) -> Result<Vec<u64>> {
-        Ok(self
-            .states()?
-            .into_iter()
-            .rev()
-            .map(|(slot, _)| slot)
-            .collect())
+        let states = self.states()?.into_iter().rev();
+        Ok(states.map(|(slot, _)| slot).collect())
     }
 
     /// Lists the slots of all states, newest first. If there are none, waits for the state of the first entry.
@@ -199,30 +171,23 @@ impl LogReader {
     /// # Errors
     /// [`ReplicaError::Object`] if it is missing, or is not that of the entry.
     pub fn state_of(&self, entry: &LogEntry) -> Result<Manifest> {
-        let EntryHeader {
-            id,
-            slot,
-            digest,
-            schema,
-            ..
-        } = entry.header;
-        check_schema(schema)?;
-        let name = layout::state(slot);
+        let header = &entry.header;
+        check_schema(header.schema)?;
+        let expected = (header.id, entry.hash, header.head(), header.digest);
         for _ in 0..STATE_TRIES {
-            let Some(state) = self.manifest(slot)? else {
+            let Some(state) = self.manifest(header.slot)? else {
                 sleep(STATE_PAUSE);
                 continue;
             };
-            let expected = (id, entry.hash, entry.header.head(), digest);
             if (state.id, state.entry_hash, state.head(), state.digest) == expected {
                 return Ok(state);
             }
             let detail = "it is not the state after the entry of its slot";
-            return Err(ReplicaError::object(name, detail));
+            return Err(ReplicaError::object(layout::state(header.slot), detail));
         }
         let detail = "it is missing: its publisher ended before it wrote it, or the bucket lost it; a running \
                       `medfeed publish` writes another state";
-        Err(ReplicaError::object(name, detail))
+        Err(ReplicaError::object(layout::state(header.slot), detail))
     }
 
     /// Reads the heartbeat; `None` if there is none.
@@ -256,11 +221,8 @@ impl LogReader {
 
     /// Lists the slots after a slot that have entries, ascending.
     pub fn slots_after(&self, slot: u64) -> Result<Vec<u64>> {
-        Ok(self
-            .entries_after(slot)?
-            .into_iter()
-            .map(|(slot, _)| slot)
-            .collect())
+        let entries = self.entries_after(slot)?.into_iter();
+        Ok(entries.map(|(slot, _)| slot).collect())
     }
 
     /// Fails unless all entries from the newest state to slot `end` are listed. A new replica needs them.
@@ -335,9 +297,9 @@ impl LogReader {
         // The next entry may have been created since the slot was found empty. Heartbeats are less frequent than entries.
         let check = compare(&here, &alive, |slot| {
             Ok::<_, ReplicaError>(self.entry(slot)?.map(|entry| entry.hash))
-        })?;
+        });
         let slot = position.slot;
-        let diverged = match check {
+        let diverged = match check? {
             EndCheck::Confirmed => return Ok(true),
             EndCheck::Continues => return Ok(false),
             EndCheck::NextMissing => {
@@ -370,26 +332,34 @@ impl LogReader {
     /// [`ReplicaError::OtherDatabase`]. If no object can be decoded, as with a wrong seal key, the error of the newest
     /// one.
     pub fn check_database(&self, expected: DatabaseId) -> Result<bool> {
-        let mut first_error = None;
         let states = self.state_slots()?.into_iter();
         let of_states = states.map(|slot| Ok(self.manifest(slot)?.map(|manifest| manifest.id)));
-        let mut found = first_readable(of_states, &mut first_error)?;
-        if found.is_none() {
-            let entries = self.slots_after(0)?.into_iter().rev();
-            let of_entries = entries.map(|slot| Ok(self.entry(slot)?.map(|entry| entry.header.id)));
-            found = first_readable(of_entries, &mut first_error)?;
-        }
-        match found {
-            Some(found) if found != expected => {
-                Err(ReplicaError::OtherDatabase { expected, found })
+        let entries = self.slots_after(0)?.into_iter().rev();
+        let of_entries = entries.map(|slot| Ok(self.entry(slot)?.map(|entry| entry.header.id)));
+        let ids = of_states.take(MAX_UNREADABLE);
+        let mut first_error = None;
+        for id in ids.chain(of_entries.take(MAX_UNREADABLE)) {
+            match id {
+                Ok(None) => {}
+                Ok(Some(found)) if found != expected => {
+                    return Err(ReplicaError::OtherDatabase { expected, found });
+                }
+                Ok(Some(_)) => return Ok(true),
+                Err(error @ ReplicaError::Object { .. }) => {
+                    first_error.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
             }
-            Some(_) => Ok(true),
-            None => first_error.map_or(Ok(false), Err),
         }
+        first_error.map_or(Ok(false), Err)
     }
 
     /// Passes the parts of a state to `take`, in order, each checked against its hash.
-    pub fn parts(&self, parts: &[PartRef], take: TakePart<'_>) -> Result<()> {
+    pub fn parts(
+        &self,
+        parts: &[PartRef],
+        mut take: impl FnMut(&PartRef, Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
         std::thread::scope(|scope| {
             let fetchers: Vec<_> = (0..FETCHERS.min(parts.len()))
                 .map(|first| {
@@ -602,7 +572,7 @@ mod tests {
             .collect();
         let read = |count: usize| {
             let mut names = Vec::new();
-            let result = reader(&log).parts(&parts[..count], &mut |part, changes| {
+            let result = reader(&log).parts(&parts[..count], |part, changes| {
                 assert_eq!(changes, b"rows");
                 names.push(part.name.clone());
                 Ok(())

@@ -99,17 +99,13 @@ impl ReplicaFile {
     /// Opens a replica's file, which follows `log` from now on. If it cannot be written for now, as with a full disk,
     /// opens it for reading.
     fn open(path: &Path, log: &LogReader) -> Result<ReplicaFile, StoreError> {
-        let (writer, mark, head) = match ReplicaWriter::open(path) {
-            Ok(writer) => {
-                let mark = writer.mark()?;
-                let head = writer.head()?;
-                (Some(writer), mark, head)
-            }
-            Err(StoreError::DiskFull(_) | StoreError::Io { .. }) => {
-                let (mark, head) = read_replica(path)?;
-                (None, mark, head)
-            }
-            Err(error) => return Err(error),
+        let writer = match ReplicaWriter::open(path) {
+            Err(StoreError::DiskFull(_) | StoreError::Io { .. }) => None,
+            opened => Some(opened?),
+        };
+        let (mark, head) = match &writer {
+            Some(writer) => (writer.mark()?, writer.head()?),
+            None => read_replica(path)?,
         };
         let mark = ReplicaMark {
             url: log.url(),
@@ -273,8 +269,9 @@ impl Replica {
             };
             let here = older.as_ref().map_or(0, |(_, head)| head.seq);
             // Opening writes to the file. A refused load leaves it as it is.
-            let open = || older.map(|_| ReplicaWriter::open_older(path)).transpose();
-            match ReplicaFile::replace(path, load.newest()?, here, open) {
+            match ReplicaFile::replace(path, load.newest()?, here, || {
+                older.map(|_| ReplicaWriter::open_older(path)).transpose()
+            }) {
                 // Another process has created the file in the meantime.
                 Err(ReplicaError::Store(StoreError::Replaced { .. })) => {}
                 taken => {
@@ -298,23 +295,10 @@ impl Replica {
     /// Polls the log, and applies new entries. Returns false if polling must end. Errors are logged and stored in the
     /// status.
     pub fn poll(&mut self, keep_going: &dyn Fn() -> bool) -> bool {
-        let result = match panics::catch(|| self.advance_or_reload(keep_going)) {
-            Ok(result) => result,
-            Err(caught) => {
-                self.file.writer = None;
-                Err(ReplicaError::Store(StoreError::damaged(
-                    "(pages)",
-                    format!("the engine stopped: {}", caught.message),
-                )))
-            }
-        };
-        match result {
+        match panics::guard(|| self.advance_or_reload(keep_going)) {
             Ok(()) => {
-                if self
-                    .status
-                    .update(|progress| progress.error.take())
-                    .is_some()
-                {
+                let before = self.status.update(|progress| progress.error.take());
+                if before.is_some() {
                     tracing::info!(
                         slot = self.file.mark.slot,
                         seq = self.file.head.seq,
@@ -355,22 +339,16 @@ impl Replica {
 
     /// Applies new entries. If that fails and a whole state can repair it, loads one.
     pub(super) fn advance_or_reload(&mut self, keep_going: &dyn Fn() -> bool) -> Result<()> {
-        let error = match self.advance(keep_going) {
-            Err(error) => error,
-            Ok(()) => return Ok(()),
+        let Err(error) = self.advance(keep_going) else {
+            return Ok(());
         };
-        let is_of_rows = matches!(error, ReplicaError::Digest(_));
-        let is_of_object = matches!(error, ReplicaError::Object { .. });
-        self.status.update(|progress| {
-            progress.digest_failures += u64::from(is_of_rows);
-            progress.unusable_objects += u64::from(is_of_object);
+        self.status.update(|progress| match error {
+            ReplicaError::Digest(_) => progress.digest_failures += 1,
+            ReplicaError::Object { .. } => progress.unusable_objects += 1,
+            _ => {}
         });
         let now = since_boot();
-        let is_paused = self
-            .failed_load
-            .as_ref()
-            .is_some_and(|failed| now < failed.until);
-        if is_paused || now < self.next_repair_at {
+        if self.paused_load().is_some() || now < self.next_repair_at {
             return Err(error);
         }
         let may_help = match &error {
@@ -467,11 +445,9 @@ impl Replica {
         }
         let began = since_boot();
         let found = self.log.heartbeat_for(position)?;
-        let is_later = self
-            .alive
-            .as_ref()
-            .is_none_or(|known| (found.slot, found.at) != (known.slot, known.at));
+        let mut is_later = true;
         if let Some(known) = &self.alive {
+            is_later = (found.slot, found.at) != (known.slot, known.at);
             // An old heartbeat that was put back says nothing about later entries.
             if found.is_before(known) {
                 let detail = format!(
@@ -493,14 +469,16 @@ impl Replica {
         is_end
     }
 
+    /// The failed load after which this replica pauses.
+    fn paused_load(&self) -> Option<&FailedLoad> {
+        let failed = self.failed_load.as_ref()?;
+        (since_boot() < failed.until).then_some(failed)
+    }
+
     /// Loads the newest whole state and replaces the file by it. After a failure it pauses, for example to avoid
     /// filling a full disk at every poll.
     fn load_in_place(&mut self, keep_going: &dyn Fn() -> bool) -> Result<()> {
-        if let Some(failed) = self
-            .failed_load
-            .as_ref()
-            .filter(|failed| since_boot() < failed.until)
-        {
+        if let Some(failed) = self.paused_load() {
             return Err(ReplicaError::Paused(failed.error.clone()));
         }
         self.file.writer()?;
@@ -514,19 +492,19 @@ impl Replica {
                 ReplicaFile::replace(&file.path, loaded, file.head.seq, || Ok(file.writer.take()))?;
             Ok(())
         });
-        self.failed_load = match &loaded {
-            Ok(()) | Err(ReplicaError::Stopped) => None,
-            Err(error) => {
-                let last = self.failed_load.as_ref().map(|failed| failed.pause * 2);
-                let pause = last.unwrap_or(FIRST_LOAD_PAUSE).min(MAX_LOAD_PAUSE);
-                Some(FailedLoad {
+        let failed = self.failed_load.take();
+        if let Err(error) = loaded {
+            let pause = failed.map_or(FIRST_LOAD_PAUSE, |failed| failed.pause * 2);
+            let pause = pause.min(MAX_LOAD_PAUSE);
+            if !matches!(error, ReplicaError::Stopped) {
+                self.failed_load = Some(FailedLoad {
                     until: since_boot() + pause,
                     pause,
                     error: error.to_string(),
-                })
+                });
             }
-        };
-        loaded?;
+            return Err(error);
+        }
         self.status.update(|progress| progress.loads += 1);
         self.note_position();
         tracing::warn!(

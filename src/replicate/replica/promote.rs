@@ -10,13 +10,13 @@ use crate::bucket::BucketError;
 use crate::model::Head;
 use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::layout;
+use crate::replicate::protocol::LastEntry;
+use crate::replicate::protocol::following::{PROMOTION_TRIES, is_promoted, may_follow_promotion};
 use crate::replicate::publisher::lock::is_same_publisher;
 use crate::replicate::publisher::retry::Retry;
 use crate::store::StoredCommit;
 use crate::store::replication::{PublishedNote, ReplicaMark, ReplicaWriter};
 
-/// The maximum number of slots in which the entry is tried.
-const TRIES: usize = 3;
 /// The time limit of retries to create the entry, and to learn whether it was created.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -52,20 +52,17 @@ impl Replica {
         keep_going: &dyn Fn() -> bool,
     ) -> Result<Promoted> {
         let mut since = since;
-        for attempt in 0..TRIES {
+        for attempt in 0..PROMOTION_TRIES {
             self.advance_or_reload(keep_going)?;
-            let promotion = self.file.writer()?.promotion_after(since)?;
-            // On the first attempt, a promotion followed by other commits does not count: that origin may be lost too.
-            let promotion =
-                promotion.filter(|commit| attempt > 0 || commit.last_seq == self.file.head.seq);
-            if let Some(commit) = promotion
-                && !self.has_promoted(&commit, who)?
-            {
-                return Err(ReplicaError::TakenOver {
-                    who: commit.who,
-                    what: commit.what,
-                    at: commit.time,
-                });
+            if let Some(commit) = self.file.writer()?.promotion_after(since)? {
+                let is_last = commit.last_seq == self.file.head.seq;
+                if !may_follow_promotion(attempt, is_last, self.has_promoted(&commit, who)?) {
+                    return Err(ReplicaError::TakenOver {
+                        who: commit.who,
+                        what: commit.what,
+                        at: commit.time,
+                    });
+                }
             }
             let before = self.file.head;
             let here = self.file.mark.clone();
@@ -74,16 +71,19 @@ impl Replica {
             self.log.check_path_to(here.slot)?;
             let (commit, changes) = self.file.writer()?.prepare_promotion(&here.url)?;
             let head = commit.head();
-            let empty =
-                EntryHeader::new(here.id, here.slot + 1, here.hash, who, head, commit.digest);
+            let end = LastEntry {
+                slot: here.slot,
+                hash: here.hash,
+                head: before,
+            };
             let header = EntryHeader {
                 commits: vec![commit],
-                ..empty
+                ..EntryHeader::after(end, here.id, who, head, commit.digest)
             };
             let name = layout::log(header.slot);
             let (bytes, hash) = entry::encode(&header, &[&changes])
                 .map_err(|malformed| ReplicaError::object(&name, malformed))?;
-            if !self.create_entry(&name, &bytes)? {
+            if !is_promoted(self.create_entry(&name, &bytes)?) {
                 continue;
             }
             let mark = ReplicaMark {
@@ -138,9 +138,9 @@ impl Replica {
 
     /// Creates an entry. Returns whether it is ours: after an error, the bytes in the bucket decide.
     fn create_entry(&self, name: &str, bytes: &[u8]) -> Result<bool> {
-        let bucket = self.log.bucket();
+        let bucket = &self.log.bucket;
         let status = Arc::default();
-        let mut retry = Retry::new(Some(Instant::now() + CREATE_TIMEOUT), &status);
+        let retry = Retry::new(Some(Instant::now() + CREATE_TIMEOUT), &status);
         let error = match retry.create(bucket, name, bytes) {
             Ok(is_ours) => return Ok(is_ours),
             Err(error) => error,

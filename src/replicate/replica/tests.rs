@@ -521,7 +521,7 @@ fn a_load_that_failed_delays_no_later_repair() {
     origin.restore();
     let log = LogReader::new(origin.log.bucket());
     let part = log.manifest(2).unwrap().expect("a state").parts.remove(0);
-    let bytes = log.bucket().get(&part.name).unwrap().expect("a part").bytes;
+    let bytes = log.bucket.get(&part.name).unwrap().expect("a part").bytes;
     origin.log.remove(&part.name);
     // The older state leads to the same one.
     let (slot, error) = polled(&mut replica);
@@ -531,7 +531,7 @@ fn a_load_that_failed_delays_no_later_repair() {
         Duration::ZERO,
         "no repair was tried"
     );
-    log.bucket().put(&part.name, &bytes).unwrap();
+    log.bucket.put(&part.name, &bytes).unwrap();
     replica.failed_load.as_mut().expect("it is noted").until = Duration::ZERO;
     assert_eq!(polled(&mut replica), (2, None));
 }

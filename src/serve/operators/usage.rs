@@ -19,11 +19,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::observe::{Answered, FeedUse};
 use crate::api::{Code, SnapshotSource};
+use crate::disk::folder_of;
 use crate::model::{Dataset, KeyRecord, Timestamp, Witness, now};
 use crate::serve::watching::background::BackgroundTask;
 use crate::serve::watching::watcher::Watcher;
 use crate::store::file::draft::Draft;
-use crate::store::file::metadata::{folder_of, resolve};
+use crate::store::file::metadata::resolve;
 use crate::store::{CommitPoint, Snapshot, StoredCommit};
 use crate::view::View;
 

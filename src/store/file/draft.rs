@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use tempfile::TempPath;
 
-use crate::disk::{self, DiskEvent};
-use crate::store::file::metadata::{FileIdentity, copy_owner, folder_of, refuse_irregular};
+use super::metadata::{FileIdentity, copy_owner, refuse_irregular};
+use crate::disk::{self, DiskEvent, folder_of};
 use crate::store::{Result, StoreError};
 
 const PREFIX: &str = ".medfeed-draft-";
@@ -26,17 +26,11 @@ const SECRET_MODE: u32 = 0o600;
 const OPEN_FILES: &str = "/proc/self/fd";
 
 /// The path for messages. A draft without a name is shown as its folder.
-pub(super) fn display_path(path: &Path) -> PathBuf {
-    let opened = if path.starts_with(OPEN_FILES) {
-        fs::read_link(path).ok()
-    } else {
-        None
-    };
-    opened
-        .as_deref()
-        .and_then(Path::parent)
-        .unwrap_or(path)
-        .to_owned()
+pub fn display_path(path: &Path) -> PathBuf {
+    let is_draft = path.starts_with(OPEN_FILES);
+    let opened = fs::read_link(path).ok().filter(|_| is_draft);
+    let folder = opened.as_deref().and_then(Path::parent);
+    folder.unwrap_or(path).to_owned()
 }
 
 /// A file without its final name. Dropping it removes it.
@@ -165,9 +159,8 @@ fn open_unnamed(_folder: &Path) -> Option<File> {
 fn path_of(file: &File) -> Option<PathBuf> {
     use std::os::fd::AsRawFd;
     let path = PathBuf::from(format!("{OPEN_FILES}/{}", file.as_raw_fd()));
-    let found = fs::metadata(&path).ok()?;
-    let own = file.metadata().ok()?;
-    ((found.dev(), found.ino()) == (own.dev(), own.ino())).then_some(path)
+    let own = FileIdentity::of_file(file).ok()?;
+    own.is_of(&path).then_some(path)
 }
 
 fn link(from: &Path, to: &Path) -> io::Result<()> {
@@ -185,12 +178,9 @@ pub fn sweep(target: &Path) {
     let Ok(entries) = fs::read_dir(folder_of(target)) else {
         return;
     };
-    for entry in entries
-        .filter_map(Result::ok)
-        .filter(|entry| is_draft_name(&entry.file_name()))
-    {
+    for entry in entries.flatten() {
         let path = entry.path();
-        if check_abandoned(&path).unwrap_or(false) {
+        if is_draft_name(&entry.file_name()) && check_abandoned(&path).unwrap_or(false) {
             let _ = fs::remove_file(&path);
         }
     }
@@ -212,14 +202,14 @@ fn check_abandoned(path: &Path) -> io::Result<bool> {
 
 impl Draft {
     /// Creates an empty file, and removes abandoned drafts. The caller follows links.
-    pub(crate) fn create(target: &Path) -> Result<Draft> {
+    pub fn create(target: &Path) -> Result<Draft> {
         sweep(target);
         Draft::create_for(target).map_err(StoreError::io(folder_of(target)))
     }
 
     /// Creates an empty file like [`Draft::create`]. Fails if it could not replace the file at `target`, so that the
     /// copy is not written in vain.
-    pub(crate) fn replacing(target: &Path) -> Result<Draft> {
+    pub fn replacing(target: &Path) -> Result<Draft> {
         refuse_irregular(target)?;
         if target.exists() {
             Draft::create(target)?.copy_owner()?;
@@ -228,7 +218,7 @@ impl Draft {
     }
 
     /// The size in bytes.
-    pub(crate) fn bytes(&self) -> Result<u64> {
+    pub fn bytes(&self) -> Result<u64> {
         self.file
             .metadata()
             .map(|found| found.len())
@@ -248,7 +238,7 @@ impl Draft {
     }
 
     /// Gives the file its name, like [`Draft::persist`]. Fails if another file has the name.
-    pub(crate) fn persist_new(self) -> Result<()> {
+    pub fn persist_new(self) -> Result<()> {
         let target = self.target;
         let persist = || {
             let folder = folder_of(&target);
@@ -276,14 +266,14 @@ impl Draft {
 
     /// Replaces the file `old`, whose lock the caller holds. The new file gets its owner and permissions. Fails if
     /// another file has come to this name.
-    pub(crate) fn replace(self, old: FileIdentity) -> Result<()> {
+    pub fn replace(self, old: FileIdentity) -> Result<()> {
         self.copy_owner()?;
         old.check(&self.target)?;
         self.replace_any()
     }
 
     /// Gives the file its name, in place of any other.
-    pub(crate) fn replace_any(self) -> Result<()> {
+    pub fn replace_any(self) -> Result<()> {
         let path = self.target.clone();
         self.persist().map_err(|source| match source.kind() {
             // A file that is a mount point cannot lose its name.

@@ -10,12 +10,13 @@ use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use crate::disk::folder_of;
 use crate::model::now;
 use crate::store::{Result, StoreError};
 
 /// A file's device and inode, which a rename does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileIdentity(u64, u64);
+pub struct FileIdentity(u64, u64);
 
 impl FileIdentity {
     pub fn of_path(path: &Path) -> io::Result<FileIdentity> {
@@ -46,7 +47,7 @@ impl FileIdentity {
 
 /// A file's identity, length and time of the last change, which every write moves.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FileStamp {
+pub struct FileStamp {
     pub identity: FileIdentity,
     pub len: u64,
     /// Seconds and nanoseconds.
@@ -73,7 +74,7 @@ impl FileStamp {
 
 /// Gives a file the owner, group and permissions of another. Fails with [`io::ErrorKind::PermissionDenied`] unless this
 /// process is run by root or that owner.
-pub(crate) fn copy_owner(file: &File, other: &Path) -> io::Result<()> {
+pub fn copy_owner(file: &File, other: &Path) -> io::Result<()> {
     let own = file.metadata()?;
     let found = std::fs::metadata(other)?;
     if (own.uid(), own.gid()) != (found.uid(), found.gid()) {
@@ -115,17 +116,9 @@ pub fn resolve(path: &Path) -> PathBuf {
     }
 }
 
-/// The folder of a path; `.` for a bare file name.
-pub fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
-}
-
 /// Fails if a path leads to something else than a regular file. Opening a pipe would wait, and a device cannot be
 /// replaced by a file.
-pub(crate) fn refuse_irregular(path: &Path) -> Result<()> {
+pub fn refuse_irregular(path: &Path) -> Result<()> {
     let reason = match fs::metadata(path) {
         Ok(found) if found.is_dir() => "it is a folder",
         Ok(found) if !found.is_file() => "it is not a regular file",
@@ -138,7 +131,7 @@ pub(crate) fn refuse_irregular(path: &Path) -> Result<()> {
 }
 
 /// Fails if a file has several names: the other names would keep the old file.
-pub(crate) fn refuse_other_names(path: &Path) -> Result<()> {
+pub fn refuse_other_names(path: &Path) -> Result<()> {
     let names = fs::metadata(path).map_or(1, |found| found.nlink());
     if names < 2 {
         return Ok(());

@@ -3,6 +3,7 @@
 //!
 //! Only messages depend on the writer's note, because any user who may write to the folder can change it.
 
+use std::env;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -15,10 +16,10 @@ use rustix::fs::{Mode, OFlags};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::disk::user_name;
+use super::draft::Draft;
+use super::metadata::{FileIdentity, copy_access, resolve};
+use crate::disk::{if_found, user_name};
 use crate::model::{DatabaseId, Head, Printable, Timestamp, now};
-use crate::store::file::draft::Draft;
-use crate::store::file::metadata::{FileIdentity, copy_access, resolve};
 use crate::store::{Result, StoreError};
 
 /// The maximum number of bytes read from a writer's note.
@@ -56,6 +57,15 @@ pub fn name_command(command: String) {
     let _ = COMMAND.set(command);
 }
 
+/// Describes this process, for those who wait for it.
+pub fn describe_process() -> String {
+    let command = COMMAND
+        .get()
+        .map(|command| format!("`medfeed {command}`, "))
+        .unwrap_or_default();
+    format!("process {} ({command}since {})", std::process::id(), now())
+}
+
 /// The note of a running writer. Dropping it removes the file.
 #[derive(Debug)]
 pub(in crate::store) struct WriterNote(Option<(PathBuf, File)>);
@@ -64,12 +74,7 @@ impl WriterNote {
     /// Writes the note of this process, if that is possible.
     pub fn create(database: &Path) -> WriterNote {
         let path = with_ending(database, ".writer");
-        let command = COMMAND
-            .get()
-            .map(|command| format!("`medfeed {command}`, "))
-            .unwrap_or_default();
-        let text = format!("process {} ({command}since {})", std::process::id(), now());
-        let file = write_new(&path, &text).ok();
+        let file = write_new(&path, &describe_process()).ok();
         // If this fails, only this user's commands can name the writer.
         let _ = file.as_ref().map(|file| share(file, database));
         WriterNote(file.map(|file| (path, file)))
@@ -88,10 +93,7 @@ impl WriterNote {
 
 /// Writes a new file. Removes the note of a killed writer instead of overwriting it, because it may be a link.
 fn write_new(path: &Path, text: &str) -> io::Result<File> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    if_found(fs::remove_file(path))?;
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -116,7 +118,7 @@ impl Drop for WriterNote {
     fn drop(&mut self) {
         let Some((path, file)) = &self.0 else { return };
         // A command that has replaced the file holds only the old file's lock. The new file may have a writer already.
-        if FileIdentity::of_path(path).ok() == FileIdentity::of_file(file).ok() {
+        if FileIdentity::of_file(file).is_ok_and(|own| own.is_of(path)) {
             // If this fails, the next writer removes it.
             let _ = fs::remove_file(path);
         }
@@ -125,20 +127,25 @@ impl Drop for WriterNote {
 
 /// The user of this process, as `name (uid N)`, or `uid N` without a name; with `sudo`, also the user who ran it.
 pub(in crate::store) fn current_user() -> String {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let uid = rustix::process::getuid().as_raw();
     let by = variable("SUDO_USER")
         .map(|user| format!(", sudo by {user}"))
         .unwrap_or_default();
-    let shown = match user_name(uid)
-        .or_else(|| variable("USER"))
-        .or_else(|| variable("LOGNAME"))
-    {
+    let shown = match user_name(uid).or_else(user_variable) {
         Some(name) => format!("{name} (uid {uid}{by})"),
         None => format!("uid {uid}{by}"),
     };
     let shown: String = shown.chars().take(120).collect();
     shown.replace(char::is_control, "?")
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The name of the user in the environment.
+pub fn user_variable() -> Option<String> {
+    variable("USER").or_else(|| variable("LOGNAME"))
 }
 
 /// The last entry in the bucket that the publisher knows of: its slot and hash, the database, and the last commit.
@@ -217,13 +224,12 @@ impl PublishedNote {
     /// Reads the note of a database; `None` without one. Follows links.
     pub fn read(database: &Path) -> Result<Option<PublishedNote>> {
         let path = published_note_path(&resolve(database));
-        let content = match read_note(&path, MAX_PUBLISHED_BYTES) {
-            Ok(content) => content,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        let content = match if_found(read_note(&path, MAX_PUBLISHED_BYTES)) {
+            Ok(Some(content)) => content,
+            Ok(None) => return Ok(None),
             Err(source) => return Err(StoreError::Io { path, source }),
         };
-        let read = serde_json::from_slice(&content);
-        read.map(Some).map_err(|error| StoreError::BadNote {
+        serde_json::from_slice(&content).map_err(|error| StoreError::BadNote {
             path,
             reason: error.to_string(),
         })
@@ -244,16 +250,12 @@ impl PublishedNote {
         let write = || {
             let draft = Draft::create_for(&path)?;
             // Users who can write to the database must be able to read the note. The publisher need not be its owner.
-            match copy_access(draft.file(), &database) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-            let text = serde_json::to_vec_pretty(self).map_err(io::Error::other)?;
-            draft.file().write_all(&text)?;
+            if_found(copy_access(draft.file(), &database))?;
+            serde_json::to_writer_pretty(draft.file(), self)?;
             draft.file().write_all(b"\n")?;
             draft.persist()
         };
-        write().map_err(|source| StoreError::Io {
+        write().map_err(|source: io::Error| StoreError::Io {
             path: path.clone(),
             source,
         })

@@ -29,6 +29,7 @@
 //! again with a new snapshot. So nobody is asked while the lock is held. Other commands, such as `key revoke`, wait
 //! while an import writes.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,11 +42,10 @@ use redb::{
     ReadableDatabase, TableError, WriteTransaction,
 };
 
+use super::draft::{self, Draft};
+use super::metadata::{FileIdentity, FileStamp, resolve};
+use super::notes::WriterNote;
 use crate::store::error::{is_full, opaque_debug};
-use crate::store::file::draft::{self, Draft};
-use crate::store::file::metadata::{FileIdentity, FileStamp, resolve};
-use crate::store::file::notes::WriterNote;
-use crate::store::file::observed::open_database;
 use crate::store::format::meta::{ReplicaMark, Version, find_mark};
 use crate::store::format::tables::META;
 use crate::store::{CommitPoint, Result, Snapshot, StoreError, panics};
@@ -61,6 +61,18 @@ fn builder() -> Builder {
     builder.set_concurrency_mode(ConcurrencyMode::SingleWriter);
     builder.set_cache_size(PAGE_CACHE_BYTES);
     builder
+}
+
+/// A function that opens a database in a file, or creates it in an empty one.
+pub type OpenDatabase = fn(&Builder, File) -> Result<Database, DatabaseError>;
+
+thread_local! {
+    static OPEN_DATABASE: Cell<OpenDatabase> = const { Cell::new(Builder::create_file) };
+}
+
+/// Sets how this thread opens databases for writing. Tests of power losses observe the writes.
+pub fn open_databases_by(open: OpenDatabase) {
+    OPEN_DATABASE.set(open);
 }
 
 /// The files that a command accepts, and how long it waits for another writer.
@@ -229,9 +241,9 @@ impl Writer {
             .read(true)
             .write(true)
             .open(path)
-            .map_err(|error| io_error(path, error))?;
-        let identity = FileIdentity::of_file(&file).map_err(|error| io_error(path, error))?;
-        let database = match open_database(builder(), file) {
+            .map_err(io_error(path))?;
+        let identity = FileIdentity::of_file(&file).map_err(io_error(path))?;
+        let database = match OPEN_DATABASE.get()(&builder(), file) {
             Ok(database) => Some(database),
             Err(DatabaseError::DatabaseAlreadyOpen) => return Ok(None),
             Err(error) => return Err(open_error(path, error)),
@@ -334,7 +346,7 @@ impl ReadFile {
     pub fn open(path: &Path, options: OpenOptions) -> Result<ReadFile> {
         const REPAIR_WAIT: Duration = Duration::from_secs(5);
         retry(path, REPAIR_WAIT, || {
-            let stamp = FileStamp::of_path(path).map_err(|error| io_error(path, error))?;
+            let stamp = FileStamp::of_path(path).map_err(io_error(path))?;
             let found = match builder().open_read_only(path) {
                 Err(DatabaseError::RepairAborted) => open_repaired(path)?,
                 Err(DatabaseError::DatabaseAlreadyOpen) => None,
@@ -401,7 +413,7 @@ impl Reader {
 
     fn poll(&mut self) -> Result<()> {
         let path = &self.file.path;
-        let stamp = FileStamp::of_path(path).map_err(|error| io_error(path, error))?;
+        let stamp = FileStamp::of_path(path).map_err(io_error(path))?;
         if stamp.identity != self.file.stamp.identity {
             return self.replace_file(ReadFile::open(path, OpenOptions::ANY_CURRENT)?);
         }
@@ -443,20 +455,16 @@ pub fn read_replica(path: &Path) -> Result<(ReplicaMark, CommitPoint)> {
     })
 }
 
-pub(crate) fn io_error(path: &Path, source: io::Error) -> StoreError {
-    let path = &draft::display_path(path);
-    if source.kind() == io::ErrorKind::NotFound {
-        // For a dangling link, name its target.
-        let path = if path.is_symlink() {
-            resolve(path)
-        } else {
-            path.to_owned()
-        };
-        StoreError::NotFound { path }
-    } else {
-        StoreError::Io {
-            path: path.to_owned(),
-            source,
+pub(crate) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    move |source| {
+        let path = draft::display_path(path);
+        match source.kind() {
+            // For a dangling link, name its target.
+            io::ErrorKind::NotFound if path.is_symlink() => StoreError::NotFound {
+                path: resolve(&path),
+            },
+            io::ErrorKind::NotFound => StoreError::NotFound { path },
+            _ => StoreError::Io { path, source },
         }
     }
 }
@@ -482,7 +490,7 @@ fn open_error(path: &Path, error: DatabaseError) -> StoreError {
             "it is cut short".to_owned()
         }
         DatabaseError::Storage(StorageError::Io(source)) if !is_full(&source) => {
-            return io_error(path, source);
+            return io_error(path)(source);
         }
         DatabaseError::Storage(StorageError::Corrupted(reason)) if reason.contains("truncated") => {
             "it is cut short".to_owned()

@@ -1,13 +1,13 @@
 //! Stores the digest and the changes of each commit of a published database.
 
+use super::notes::PublishedNote;
+use super::open::Writer;
+use super::published::{refuse_fenced, store_digest};
 use crate::model::{Head, RowDigest};
-use crate::store::file::notes::PublishedNote;
-use crate::store::file::open::Writer;
-use crate::store::file::published::{refuse_fenced, store_digest};
 use crate::store::format::meta::{database_id, stored_digest};
 use crate::store::format::outbox::{OutboxHeader, PART_BYTES, last_header, next_header};
 use crate::store::format::rows::{StoredCommit, has_commit, hash, seal};
-use crate::store::format::tables;
+use crate::store::format::tables::{COMMITS, META, OUTBOX};
 use crate::store::write_tx::WriteTx;
 use crate::store::{Result, StoreError};
 
@@ -36,17 +36,15 @@ impl CommitPublication {
         tx: &mut WriteTx,
         base: Head,
     ) -> Result<Option<CommitPublication>> {
-        let (stored, id) = {
-            let meta = tx.open(tables::META)?;
-            (stored_digest(&*meta)?, database_id(&*meta)?)
-        };
+        let meta = tx.open(META)?;
+        let stored = stored_digest(&*meta)?;
+        let id = database_id(&*meta)?;
+        drop(meta);
         let published = match id {
             Some(id) => PublishedNote::read(&writer.path())?.filter(|note| note.id == id),
             None if stored.is_some() => {
-                return Err(StoreError::damaged(
-                    "meta",
-                    "the id of the published database is missing",
-                ));
+                let detail = "the id of the published database is missing";
+                return Err(StoreError::damaged("meta", detail));
             }
             None => None,
         };
@@ -56,10 +54,8 @@ impl CommitPublication {
             return Ok(None);
         };
         let path = writer.path();
-        let file_bytes = std::fs::metadata(&path)
-            .map_err(StoreError::io(&path))?
-            .len();
-        let share = (file_bytes / FILE_SHARE).max(SMALL_BYTES);
+        let file = std::fs::metadata(&path).map_err(StoreError::io(&path))?;
+        let share = (file.len() / FILE_SHARE).max(SMALL_BYTES);
         let max_bytes = usize::try_from(share.min(MAX_COMMIT_BYTES)).unwrap_or(usize::MAX);
         tx.start_recording(digest, Some(max_bytes));
         Ok(Some(CommitPublication {
@@ -78,17 +74,13 @@ impl CommitPublication {
             match self.remove_published(tx).and_then(|()| append(changes)) {
                 // Begin a damaged outbox anew. The publisher finds a gap, and publishes a whole state.
                 Err(error) if error.outbox_damage().is_some() => {
-                    tx.drop_table(tables::OUTBOX)?;
+                    tx.drop_table(OUTBOX)?;
                     append(changes)
                 }
                 kept => kept,
             }
         });
-        if kept? {
-            Ok(())
-        } else {
-            tx.drop_table(tables::OUTBOX)
-        }
+        if kept? { Ok(()) } else { tx.drop_table(OUTBOX) }
     }
 
     /// Removes the commits that are in the bucket.
@@ -96,8 +88,8 @@ impl CommitPublication {
         let Some(note) = &self.published else {
             return Ok(());
         };
-        let mut outbox = tx.open(tables::OUTBOX)?;
-        if has_commit(&*tx.open(tables::COMMITS)?, note.head())?
+        let mut outbox = tx.open(OUTBOX)?;
+        if has_commit(&*tx.open(COMMITS)?, note.head())?
             && next_header(&*outbox, 0)?.is_some_and(|first| first.commit.last_seq <= note.seq)
         {
             outbox.remove_range((0, 0), (note.seq, u32::MAX))?;
@@ -114,7 +106,7 @@ impl CommitPublication {
         changes: &[u8],
     ) -> Result<bool> {
         let commit = row.info(self.base, digest, changes);
-        let mut outbox = tx.open(tables::OUTBOX)?;
+        let mut outbox = tx.open(OUTBOX)?;
         let written = last_header(&*outbox)?
             .map_or(0, |last| last.written)
             .saturating_add(commit.bytes);

@@ -4,13 +4,15 @@ use std::path::Path;
 
 use redb::ReadableTableMetadata;
 
+use super::notes::{PublishedNote, current_user, published_note_path};
+use super::open::Writer;
 use crate::model::{DatabaseId, RowDigest, Timestamp, now};
-use crate::store::file::notes::{PublishedNote, current_user, published_note_path};
-use crate::store::file::open::Writer;
 use crate::store::format::meta::{database_id, stored_digest};
 use crate::store::format::outbox::digest_of;
 use crate::store::format::rows::{StoredCommit, TableCounts, last_commit, seal};
-use crate::store::format::tables;
+use crate::store::format::tables::{
+    COMMITS, KEYS, META, META_CODE, META_DATABASE, META_LOCAL, META_PUBLISH, OUTBOX, REPLICA,
+};
 use crate::store::write_tx::WriteTx;
 use crate::store::{Result, StoreError};
 
@@ -19,11 +21,11 @@ impl Writer {
     /// all rows to compute the digest. Assigns an id the first time. Does nothing if the database is marked already.
     pub fn mark_published(&self) -> Result<DatabaseId> {
         let tx = WriteTx::new(self.begin_raw()?);
-        let (stored_id, kept) = {
-            let meta = tx.open(tables::META)?;
-            (database_id(&*meta)?, stored_digest(&*meta)?)
-        };
-        if let (Some(id), Some(_)) = (stored_id, kept) {
+        let meta = tx.open(META)?;
+        let stored_id = database_id(&*meta)?;
+        let is_published = stored_digest(&*meta)?.is_some();
+        drop(meta);
+        if let Some(id) = stored_id.filter(|_| is_published) {
             tx.abort()?;
             return Ok(id);
         }
@@ -33,9 +35,8 @@ impl Writer {
             None => {
                 let mut id = [0_u8; 16];
                 getrandom::fill(&mut id)?;
-                tx.open(tables::META)?
-                    .insert(tables::META_DATABASE, id.as_slice())?;
-                digest.add(tables::META_CODE, tables::META_DATABASE.as_bytes(), &id);
+                tx.open(META)?.insert(META_DATABASE, id.as_slice())?;
+                digest.add(META_CODE, META_DATABASE.as_bytes(), &id);
                 DatabaseId(id)
             }
         };
@@ -50,9 +51,9 @@ impl Writer {
     /// the description in the history.
     pub fn jump_past(&self, seq: u64, what: &str) -> Result<DatabaseId> {
         let tx = WriteTx::new(self.begin_raw()?);
-        tx.open(tables::META)?.remove(tables::META_PUBLISH)?;
-        tx.drop_table(tables::OUTBOX)?;
-        tx.drop_table(tables::REPLICA)?;
+        tx.open(META)?.remove(META_PUBLISH)?;
+        tx.drop_table(OUTBOX)?;
+        tx.drop_table(REPLICA)?;
         put_empty_commit(&tx, Some(seq), Timestamp::EPOCH, what, None)?;
         self.check_not_replaced()?;
         tx.commit()?;
@@ -74,18 +75,18 @@ pub fn refuse_fenced(database: &Path, note: Option<&PublishedNote>) -> Result<()
 
 /// Stores the digest of all rows after a commit.
 pub fn store_digest(tx: &WriteTx, digest: RowDigest) -> Result<()> {
-    tx.open(tables::META)?
-        .insert(tables::META_PUBLISH, seal(&digest)?.as_slice())
+    tx.open(META)?
+        .insert(META_PUBLISH, seal(&digest)?.as_slice())
 }
 
 /// Removes local rows: those of a published database or a replica.
 pub fn remove_local_rows(tx: &WriteTx) -> Result<()> {
-    let mut meta = tx.open(tables::META)?;
-    for key in tables::META_LOCAL {
+    let mut meta = tx.open(META)?;
+    for key in META_LOCAL {
         meta.remove(key)?;
     }
-    tx.drop_table(tables::OUTBOX)?;
-    tx.drop_table(tables::REPLICA)
+    tx.drop_table(OUTBOX)?;
+    tx.drop_table(REPLICA)
 }
 
 /// The number of seqs that a jump skips.
@@ -100,7 +101,7 @@ pub fn put_empty_commit(
     what: &str,
     note: Option<String>,
 ) -> Result<StoredCommit> {
-    let mut commits = tx.open(tables::COMMITS)?;
+    let mut commits = tx.open(COMMITS)?;
     let last = last_commit(&*commits)?;
     let jump = jump_past.map(|seq| last.last_seq.max(seq).saturating_add(JUMP_SEQS));
     let mut row = StoredCommit {
@@ -112,7 +113,7 @@ pub fn put_empty_commit(
         imported: None,
         note,
         counts: TableCounts {
-            keys: tx.open(tables::KEYS)?.len()?,
+            keys: tx.open(KEYS)?.len()?,
             ..last.counts
         },
         ..last

@@ -31,7 +31,6 @@
 //!
 //! A new file is filled with an empty database, or with the rows of another, before it is used.
 
-use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::ops::Bound;
 use std::path::Path;
@@ -44,15 +43,14 @@ use redb::{
 };
 use serde::Serialize;
 
-use crate::model::Dataset;
+use super::draft::Draft;
+use super::metadata::{FileIdentity, refuse_irregular, refuse_other_names, resolve};
+use super::notes::WriterNote;
+use super::open::{OpenOptions, ReadFile, Reader, Writer, io_error, retry};
+use crate::disk::folder_of;
+use crate::model::PerDataset;
 use crate::store::check::check;
 use crate::store::error::opaque_debug;
-use crate::store::file::draft::Draft;
-use crate::store::file::metadata::{
-    FileIdentity, folder_of, refuse_irregular, refuse_other_names, resolve,
-};
-use crate::store::file::notes::WriterNote;
-use crate::store::file::open::{OpenOptions, ReadFile, Reader, Writer, io_error, retry};
 use crate::store::format::meta::known_fields;
 use crate::store::format::rows::seal_under;
 use crate::store::format::tables::{
@@ -66,7 +64,7 @@ use crate::store::{Result, StoreError};
 #[derive(Debug, Serialize)]
 pub struct BackupReport {
     /// The records of each dataset.
-    pub records: BTreeMap<Dataset, u64>,
+    pub records: PerDataset<u64>,
     /// The time of the last commit; `None` without commits.
     pub last_commit_at: Option<String>,
     /// The size of the backup.
@@ -90,13 +88,9 @@ pub(crate) fn write_backup(
     let snapshot = Snapshot::open(transaction)?;
     new.fill_from(transaction, &META_LOCAL)?;
     new.check()?;
-    let commit = snapshot.commit();
     let report = BackupReport {
-        records: Dataset::ALL
-            .into_iter()
-            .map(|of| (of, snapshot.totals().records[of]))
-            .collect(),
-        last_commit_at: (commit.seq > 0).then(|| commit.time.to_string()),
+        records: snapshot.totals().records,
+        last_commit_at: snapshot.commit().time_text(),
         bytes: new.bytes()?,
     };
     new.replace_any()?;
@@ -187,7 +181,7 @@ fn lock_as_writer(path: &Path) -> Result<Option<FileBackend>> {
         .read(true)
         .write(true)
         .open(path)
-        .map_err(|source| io_error(path, source))?;
+        .map_err(io_error(path))?;
     let Ok(backend) = FileBackend::new(file) else {
         return Ok(None);
     };

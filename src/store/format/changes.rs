@@ -90,11 +90,10 @@ impl ChangeEncoder {
     fn text(&mut self, text: &[u8]) {
         let mut left = text.len();
         while left >= 0x80 {
-            self.bytes
-                .push(u8::try_from(left & 0x7f).unwrap_or(0) | 0x80);
+            self.bytes.push(left.to_le_bytes()[0] | 0x80);
             left >>= 7;
         }
-        self.bytes.push(u8::try_from(left).unwrap_or(0));
+        self.bytes.push(left.to_le_bytes()[0]);
         self.bytes.extend_from_slice(text);
     }
 }

@@ -1,15 +1,16 @@
 //! Feeds. A feed has one entry per record, at the seq of the newest change that its licenses see. Its sum seals the
 //! counts and the digest of its entries, so lost or changed entries are noticed.
 
+use std::fmt::Display;
 use std::num::NonZeroU64;
 use std::ops::Bound;
 
 use redb::ReadableTable;
 use serde::{Deserialize, Serialize};
 
+use super::rows::read_id;
+use super::tables::TOMBSTONE;
 use crate::model::{Dataset, FeedId, Id};
-use crate::store::format::rows::read_id;
-use crate::store::format::tables::TOMBSTONE;
 use crate::store::{Result, StoreError};
 
 /// Key and value of a row of `feed_entries` or `feed_records`.
@@ -113,8 +114,8 @@ impl FeedSum {
             .entries
             .checked_sub(1)
             .zip(self.live.checked_sub(u64::from(old.is_live())));
-        let (entries, live) = reduced
-            .ok_or_else(|| self.damaged("it has more entries than its sum counts".to_owned()))?;
+        let (entries, live) =
+            reduced.ok_or_else(|| self.damaged("it has more entries than its sum counts"))?;
         self.entries = entries;
         self.live = live;
         self.digest = self.digest.wrapping_sub(old.digest());
@@ -136,7 +137,7 @@ impl FeedSum {
         if found == *self {
             Ok(entries)
         } else {
-            Err(self.damaged("its entries do not add up".to_owned()))
+            Err(self.damaged("its entries do not add up"))
         }
     }
 
@@ -171,7 +172,7 @@ impl FeedSum {
         Ok(())
     }
 
-    pub fn damaged(&self, detail: String) -> StoreError {
+    pub fn damaged(&self, detail: impl Display) -> StoreError {
         StoreError::damaged(
             "feed_entries",
             format!("feed {} of {}: {detail}", self.feed.0, self.dataset),

@@ -13,14 +13,14 @@ use std::sync::LazyLock;
 use redb::{ReadTransaction, ReadableTable};
 use serde::{Deserialize, Serialize};
 
+use super::rows::{optional_table, unseal, unseal_under};
+use super::tables::{
+    META_DATABASE, META_FIELDS, META_PUBLISH, META_RESTORED, META_SCHEMA, META_SECRET, REPLICA,
+    REPLICA_KEY, SCHEMA,
+};
 use crate::model::{
     ConferenceFields, DatabaseId, Fields, Head, JournalFields, OrganizationFields, RowDigest,
     TagFields,
-};
-use crate::store::format::rows::{optional_table, unseal, unseal_under};
-use crate::store::format::tables::{
-    META_DATABASE, META_FIELDS, META_PUBLISH, META_RESTORED, META_SCHEMA, META_SECRET, REPLICA,
-    REPLICA_KEY, SCHEMA,
 };
 use crate::store::{Result, StoreError};
 
@@ -33,10 +33,13 @@ pub fn database_id(meta: &impl MetaRows) -> Result<Option<DatabaseId>> {
     let Some(stored) = meta.get(META_DATABASE)? else {
         return Ok(None);
     };
-    let bytes = stored.value().try_into();
-    bytes
-        .map(|id| Some(DatabaseId(id)))
-        .map_err(|_| StoreError::damaged("meta", "the database's id is cut short"))
+    match stored.value().try_into() {
+        Ok(id) => Ok(Some(DatabaseId(id))),
+        Err(_) => Err(StoreError::damaged(
+            "meta",
+            "the database's id is cut short",
+        )),
+    }
 }
 
 /// The stored digest of all rows; `None` if the database is not published.
@@ -180,10 +183,9 @@ impl Version {
 
 /// The lines that only the first text has, sorted.
 fn only_in(text: &str, other: &str) -> Vec<String> {
-    let others: BTreeSet<&str> = other.lines().collect();
-    let lines = text.lines().filter(|line| !others.contains(line));
-    let lines: BTreeSet<&str> = lines.collect();
-    lines.into_iter().map(str::to_owned).collect()
+    let lines: BTreeSet<&str> = text.lines().collect();
+    let others = other.lines().collect();
+    lines.difference(&others).map(ToString::to_string).collect()
 }
 
 #[cfg(test)]

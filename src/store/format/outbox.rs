@@ -16,9 +16,9 @@
 use redb::{Key, ReadOnlyTable, ReadTransaction, ReadableTable, Value};
 use serde::{Deserialize, Serialize};
 
+use super::rows::{ShortHash, hash, unseal};
+use super::tables::{CODED_TABLES, is_local, on_table};
 use crate::model::{CommitInfo, RowDigest};
-use crate::store::format::rows::{ShortHash, hash, unseal};
-use crate::store::format::tables::{CODED_TABLES, is_local, on_table};
 use crate::store::{Result, StoreError};
 
 /// The length of each part of a commit's changes except the last, in bytes.
@@ -81,11 +81,11 @@ pub fn read_changes(
     let mut changes = Vec::new();
     for row in outbox.range((header.commit.last_seq, 1)..=(header.commit.last_seq, u32::MAX))? {
         changes.extend_from_slice(row?.1.value());
-        if u64::try_from(changes.len()).map_or(true, |found| found > header.commit.bytes) {
+        if changes.len() as u64 > header.commit.bytes {
             break;
         }
     }
-    if u64::try_from(changes.len()) == Ok(header.commit.bytes) && hash(&changes) == header.hash {
+    if changes.len() as u64 == header.commit.bytes && hash(&changes) == header.hash {
         Ok(changes)
     } else {
         Err(damaged(
@@ -115,18 +115,15 @@ impl RowDigest {
 
 /// The BLAKE3 hash of the table's code, the key's length (u32 LE), the key and the value, as four u64 LE.
 fn lanes(table: u8, key: &[u8], value: &[u8]) -> [u64; 4] {
-    let length = u32::try_from(key.len()).unwrap_or(u32::MAX).to_le_bytes();
-    let mut hasher = blake3::Hasher::new();
-    hasher
-        .update(&[table, length[0], length[1], length[2], length[3]])
+    let length = u32::try_from(key.len()).unwrap_or(u32::MAX);
+    let hash = blake3::Hasher::new()
+        .update(&[table])
+        .update(&length.to_le_bytes())
         .update(key)
-        .update(value);
-    let hash = hasher.finalize();
-    let mut lanes = [0; 4];
-    for (lane, bytes) in lanes.iter_mut().zip(hash.as_bytes().as_chunks::<8>().0) {
-        *lane = u64::from_le_bytes(*bytes);
-    }
-    lanes
+        .update(value)
+        .finalize();
+    let (lanes, _) = hash.as_bytes().as_chunks::<8>();
+    std::array::from_fn(|lane| u64::from_le_bytes(lanes[lane]))
 }
 
 /// Reads all rows, and returns their digest.

@@ -8,11 +8,11 @@ use redb::{ReadableTable, TableError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::tables::{HASH_LEN, LogValue, keys_from};
 use crate::model::{
     CommitInfo, Curated, Dataset, Fields, Head, Id, KeyHash, KeyRecord, PerDataset, RecordFields,
     ReferenceFields, ReferenceKind, Referenced, References, RowDigest, Timestamp, json,
 };
-use crate::store::format::tables::{HASH_LEN, LogValue};
 use crate::store::{Result, StoreError};
 
 /// A hash of 128 bits of BLAKE3.
@@ -140,6 +140,11 @@ pub struct CommitPoint {
 }
 
 impl CommitPoint {
+    /// Its time as text; `None` before the first commit.
+    pub fn time_text(&self) -> Option<String> {
+        (self.seq > 0).then(|| self.time.to_string())
+    }
+
     /// The seq and lineage, which together identify the commit.
     pub fn head(&self) -> Head {
         Head {
@@ -166,11 +171,10 @@ pub fn has_commit(commits: &impl ReadableTable<u64, &'static [u8]>, head: Head) 
     if head.seq == 0 {
         return Ok(head == Head::default());
     }
-    let found = commits
-        .get(head.seq)?
-        .map(|bytes| unseal_commit(head.seq, bytes.value()))
-        .transpose()?;
-    Ok(found.is_some_and(|row| row.lineage == head.lineage))
+    let Some(bytes) = commits.get(head.seq)? else {
+        return Ok(false);
+    };
+    Ok(unseal_commit(head.seq, bytes.value())?.lineage == head.lineage)
 }
 
 /// Decodes a row of `commits`, and compares its seqs with its key.
@@ -206,8 +210,12 @@ pub struct RecordRow<F> {
 
 impl<F: Fields> RecordRow<F> {
     /// Decodes the row of `log` at a seq.
-    pub fn open(seq: u64, row: LogValue<'_>) -> Result<RecordRow<F>> {
-        let (id, text) = verified_text(F::STEM, seq, row)?;
+    pub fn open(seq: u64, (id, stored, text): LogValue<'_>) -> Result<RecordRow<F>> {
+        let id = Id::try_from(id)
+            .map_err(|error| damaged_row(F::STEM, seq, format_args!("id {id}: {error}")))?;
+        if hash(text) != stored {
+            return Err(damaged_row(F::STEM, seq, "it does not match its hash"));
+        }
         let (record, updated_at) =
             json::read_record(id, text).map_err(|detail| damaged_row(F::STEM, seq, detail))?;
         Ok(RecordRow {
@@ -222,18 +230,9 @@ pub fn damaged_row(kind: &str, seq: u64, detail: impl Display) -> StoreError {
     StoreError::damaged("log", format!("the row of {kind} at seq {seq}: {detail}"))
 }
 
-/// Returns the id and the JSON of a row of `log`. The JSON matches its hash.
-fn verified_text<'a>(
-    kind: &str,
-    seq: u64,
-    (id, stored, text): LogValue<'a>,
-) -> Result<(Id, &'a [u8])> {
-    let id = Id::try_from(id)
-        .map_err(|error| damaged_row(kind, seq, format_args!("id {id}: {error}")))?;
-    if hash(text) != stored {
-        return Err(damaged_row(kind, seq, "it does not match its hash"));
-    }
-    Ok((id, text))
+/// The error of a record that has no row at its seq.
+pub fn missing_record(dataset: Dataset, id: Id, seq: u64) -> StoreError {
+    StoreError::damaged("log", format!("there is no {dataset} {id} at seq {seq}"))
 }
 
 /// Serializes a value, with a hash in front.
@@ -253,15 +252,8 @@ pub fn seal_under<T: Serialize>(key: &[u8], value: &T) -> Result<Vec<u8>> {
 
 /// Hashes a row's key and its bytes.
 pub fn hash_under(key: &[u8], bytes: &[u8]) -> ShortHash {
-    let mut short = [0; HASH_LEN];
-    short.copy_from_slice(
-        &blake3::Hasher::new()
-            .update(key)
-            .update(bytes)
-            .finalize()
-            .as_bytes()[..HASH_LEN],
-    );
-    short
+    let hash = blake3::Hasher::new().update(key).update(bytes).finalize();
+    std::array::from_fn(|at| hash.as_bytes()[at])
 }
 
 /// Checks the hash, and deserializes the value.
@@ -310,19 +302,11 @@ pub fn find_record<F: RecordFields>(
 
 /// Reads the record at a seq, and checks its id.
 pub fn read_record<F: RecordFields>(log: &impl LogRows, id: Id, seq: u64) -> Result<RecordRow<F>> {
-    let missing = || {
-        StoreError::damaged(
-            "log",
-            format!("there is no {} {id} at seq {seq}", F::DATASET),
-        )
-    };
-    let found = log.get((F::DATASET.code(), seq))?.ok_or_else(missing)?;
-    let row = RecordRow::open(seq, found.value())?;
-    if row.record.id() == id {
-        Ok(row)
-    } else {
-        Err(missing())
-    }
+    let found = log.get((F::DATASET.code(), seq))?;
+    let row = found.map(|found| RecordRow::open(seq, found.value()));
+    row.transpose()?
+        .filter(|row| row.record.id() == id)
+        .ok_or_else(|| missing_record(F::DATASET, id, seq))
 }
 
 /// Calls `each` with all records of a dataset, in the order of their ids.
@@ -331,27 +315,21 @@ pub fn for_each_record<F: RecordFields, E: From<StoreError>>(
     log: &impl LogRows,
     mut each: impl FnMut(RecordRow<F>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let code = F::DATASET.code();
-    for entry in records
-        .range((code, 0)..=(code, u64::MAX))
-        .map_err(StoreError::from)?
-    {
+    let rows = records.range(keys_from(F::DATASET.code(), 0));
+    for entry in rows.map_err(StoreError::from)? {
         let (key, seq) = entry.map_err(StoreError::from)?;
-        each(read_record(
-            log,
-            read_id("records", key.value().1)?,
-            seq.value(),
-        )?)?;
+        let id = read_id("records", key.value().1)?;
+        each(read_record(log, id, seq.value())?)?;
     }
     Ok(())
 }
 
 /// The last commit, or the state before the first one.
 pub fn last_commit(commits: &impl ReadableTable<u64, &'static [u8]>) -> Result<StoredCommit> {
-    let last = commits
-        .last()?
-        .map(|(seq, bytes)| unseal_commit(seq.value(), bytes.value()));
-    Ok(last.transpose()?.unwrap_or_default())
+    match commits.last()? {
+        Some((seq, bytes)) => unseal_commit(seq.value(), bytes.value()),
+        None => Ok(StoredCommit::default()),
+    }
 }
 
 pub fn load_rows<T: DeserializeOwned>(
@@ -402,8 +380,7 @@ pub fn load_record_ids(
     records: &impl ReadableTable<(u8, u64), u64>,
     dataset: Dataset,
 ) -> Result<BTreeSet<Id>> {
-    let code = dataset.code();
-    let rows = records.range((code, 0)..=(code, u64::MAX))?;
+    let rows = records.range(keys_from(dataset.code(), 0))?;
     rows.map(|entry| read_id("records", entry?.0.value().1))
         .collect()
 }

@@ -35,6 +35,8 @@
 //! their other fields are derived. *History* is stored nowhere else: tombstones, and the seqs at which records entered
 //! a license. Rows of `feed_entries` and `feed_records` have no hash. The row of the feed has their sum.
 
+use std::ops::RangeInclusive;
+
 use redb::{TableDefinition, TableHandle, Value};
 
 #[cfg(doc)]
@@ -70,6 +72,11 @@ pub const KEYS: TableDefinition<[u8; 32], &[u8]> = TableDefinition::new("keys");
 
 pub const OUTBOX: TableDefinition<(u64, u32), &[u8]> = TableDefinition::new("outbox");
 pub const REPLICA: TableDefinition<u8, &[u8]> = TableDefinition::new("replica");
+
+/// The keys that begin with a dataset's code or a feed's number, from a second part on.
+pub fn keys_from<T: Copy>(first: T, second: u64) -> RangeInclusive<(T, u64)> {
+    (first, second)..=(first, u64::MAX)
+}
 
 /// Whether bytes can be decoded as a type of keys or values. redb's own decoding panics on others.
 pub fn fits<T: Value>(bytes: &[u8]) -> bool {

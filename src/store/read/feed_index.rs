@@ -9,15 +9,15 @@ use std::sync::{Arc, OnceLock};
 
 use redb::ReadableTable;
 
+use super::records::{Records, Slot};
 use crate::model::Id;
 use crate::store::Result;
 use crate::store::format::feed::{FeedEntry, FeedSum};
-use crate::store::read::records::{Records, Slot};
 
 /// The entries of a feed in one state.
 pub struct FeedIndex {
     /// The sum of the feed in this state.
-    pub(crate) sum: FeedSum,
+    pub sum: FeedSum,
     /// By seq.
     entries: Vec<FeedEntry>,
     /// The slots of the visible records, by id; empty for a baseline, whose records may have changed since.
@@ -28,7 +28,7 @@ pub struct FeedIndex {
 
 impl FeedIndex {
     /// Reads a feed. `records`: the records that a shared feed shows; `None` for a baseline.
-    pub(crate) fn build(
+    pub fn build(
         sum: FeedSum,
         table: &impl ReadableTable<(u64, u64), (u64, u64)>,
         records: Option<&Records>,
@@ -54,7 +54,7 @@ impl FeedIndex {
             // This is fast if they are nearly sorted.
             shown.sort_by_key(|slot| records.id(*slot));
             if shown.windows(2).any(|pair| pair[0] == pair[1]) {
-                return Err(sum.damaged("a record has two entries".to_owned()));
+                return Err(sum.damaged("a record has two entries"));
             }
         }
         Ok(FeedIndex {
@@ -66,7 +66,7 @@ impl FeedIndex {
     }
 
     /// Updates the index to a later state.
-    pub(crate) fn advance(
+    pub fn advance(
         &self,
         sum: FeedSum,
         table: &impl ReadableTable<(u64, u64), (u64, u64)>,
@@ -90,7 +90,7 @@ impl FeedIndex {
         }
         added.iter().for_each(|entry| found.add(entry));
         if found != sum {
-            return Err(sum.damaged("its new entries do not add up".to_owned()));
+            return Err(sum.damaged("its new entries do not add up"));
         }
         let is_unchanged =
             |slot: &Slot| records.is_some_and(|records| !newer.contains_key(&records.id(*slot)));
@@ -124,11 +124,11 @@ impl FeedIndex {
 
 /// The entries of one license in one dataset.
 pub struct LicenseEntries {
-    pub(crate) shared: Arc<FeedIndex>,
+    pub shared: Arc<FeedIndex>,
     /// The last seq before the license joined the shared feed.
-    pub(crate) joined_at: u64,
+    pub joined_at: u64,
     /// `None` if the caller needs no earlier entries.
-    pub(crate) baseline: Option<Arc<FeedIndex>>,
+    pub baseline: Option<Arc<FeedIndex>>,
 }
 
 impl LicenseEntries {

@@ -24,8 +24,8 @@ use crate::model::{
     Curated, Dataset, Field, FieldValue, Id, JsonType, RecordFields, ReferenceKind, Timestamp,
     ValueKind, fold, with_fields,
 };
-use crate::store::format::rows::{RecordRow, ShortHash, read_id};
-use crate::store::format::tables::LogValue;
+use crate::store::format::rows::{RecordRow, ShortHash, missing_record, read_id};
+use crate::store::format::tables::{LogValue, keys_from};
 use crate::store::{Result, StoreError};
 
 /// The number of records that a filter tests at once.
@@ -33,7 +33,7 @@ const BATCH: usize = 256;
 /// Ends each searched text. `q` never contains it, so no match spans two texts.
 const TEXT_END: char = '\0';
 
-pub(crate) type LogTable = ReadOnlyTable<(u8, u64), LogValue<'static>>;
+pub type LogTable = ReadOnlyTable<(u8, u64), LogValue<'static>>;
 
 /// The pairs of neighboring bytes in a text, as bits of a hash. A text contains another one only if it has all pairs of
 /// it. So a search compares few whole texts.
@@ -51,36 +51,18 @@ fn pairs_of(text: &str) -> Pairs {
 /// A record as it is stored and sent.
 #[derive(Debug)]
 pub struct StoredRecord {
-    id: Id,
+    pub id: Id,
     /// The seq of its last change.
-    seq: u64,
-    hash: ShortHash,
-    json: Box<[u8]>,
+    pub seq: u64,
+    /// The hash of the JSON.
+    pub hash: ShortHash,
+    /// The JSON object, as it is sent.
+    pub json: Box<[u8]>,
     /// The folded texts that `q` searches, each followed by [`TEXT_END`].
     text: Box<str>,
 }
 
 impl StoredRecord {
-    /// The record's id.
-    pub fn id(&self) -> Id {
-        self.id
-    }
-
-    /// The seq of its last change.
-    pub fn seq(&self) -> u64 {
-        self.seq
-    }
-
-    /// The JSON object, as it is sent.
-    pub fn json(&self) -> &[u8] {
-        &self.json
-    }
-
-    /// The hash of the JSON.
-    pub fn hash(&self) -> &ShortHash {
-        &self.hash
-    }
-
     /// Decodes the fields and `updated_at`. Fails if it is of another dataset.
     pub fn decode<F: RecordFields>(&self) -> Result<(Curated<F>, Timestamp)> {
         let row = RecordRow::open(self.seq, (self.id.get(), self.hash, &self.json))?;
@@ -108,7 +90,7 @@ pub struct Records {
 
 impl Records {
     /// Reads all records of a dataset. A record whose row is damaged has a slot too.
-    pub(crate) fn load(
+    pub fn load(
         dataset: Dataset,
         records: &impl ReadableTable<(u8, u64), u64>,
         log: &LogTable,
@@ -118,22 +100,17 @@ impl Records {
             .iter()
             .map(|names| Column::of(names.field.kind))
             .collect();
-        let ids = Vec::new();
-        let rows = Vec::new();
-        let pairs = Vec::new();
-        let damaged = BTreeMap::new();
-        let slots = HashMap::new();
         let mut loaded = Records {
             dataset,
-            ids,
-            rows,
-            damaged,
-            slots,
+            ids: Vec::new(),
+            rows: Vec::new(),
+            damaged: BTreeMap::new(),
+            slots: HashMap::new(),
             names,
             columns,
-            pairs,
+            pairs: Vec::new(),
         };
-        for row in records.range((dataset.code(), 0)..=(dataset.code(), u64::MAX))? {
+        for row in records.range(keys_from(dataset.code(), 0))? {
             let (key, seq) = row?;
             loaded.change(read_id("records", key.value().1)?, Some(seq.value()), log)?;
         }
@@ -141,7 +118,7 @@ impl Records {
     }
 
     /// The records after later commits: `since` is the last seq of these records, and `records` has all ids.
-    pub(crate) fn advance(
+    pub fn advance(
         self: &Arc<Self>,
         since: u64,
         records: &impl ReadableTable<(u8, u64), u64>,
@@ -150,7 +127,7 @@ impl Records {
     ) -> Result<Arc<Records>> {
         let code = self.dataset.code();
         let mut changes = Vec::new();
-        for row in log.range((code, since.saturating_add(1))..=(code, u64::MAX))? {
+        for row in log.range(keys_from(code, since.saturating_add(1)))? {
             let (key, value) = row?;
             changes.push((read_id("log", value.value().0)?, Some(key.value().1)));
         }
@@ -225,12 +202,7 @@ impl Records {
         seq: u64,
         slot: usize,
     ) -> Result<StoredRecord> {
-        let missing = || {
-            StoreError::damaged(
-                "log",
-                format!("there is no {} {id} at seq {seq}", F::DATASET),
-            )
-        };
+        let missing = || missing_record(F::DATASET, id, seq);
         let found = log.get((F::DATASET.code(), seq))?.ok_or_else(missing)?;
         let (_, hash, json) = found.value();
         let RecordRow { record, .. } = RecordRow::<F>::open(seq, found.value())?;
@@ -261,41 +233,32 @@ impl Records {
     }
 
     /// Whether most slots are empty, so that reading all records anew saves memory.
-    pub(crate) fn is_sparse(&self) -> bool {
+    pub fn is_sparse(&self) -> bool {
         self.ids.len() > 2 * self.slots.len() + BATCH
     }
 
     /// The id of the record that has or had a slot.
-    pub(crate) fn id(&self, slot: Slot) -> Id {
+    pub fn id(&self, slot: Slot) -> Id {
         self.ids[slot as usize]
     }
 
     /// The record in a slot. Fails if its row is damaged.
-    pub(crate) fn get(&self, slot: Slot) -> Result<&StoredRecord> {
+    pub fn get(&self, slot: Slot) -> Result<&StoredRecord> {
         self.rows[slot as usize].as_deref().ok_or_else(|| {
-            StoreError::damaged(
-                "log",
-                self.damaged
-                    .get(&slot)
-                    .cloned()
-                    .unwrap_or_else(|| format!("there is no {} {}", self.dataset, self.id(slot))),
-            )
+            let missing = || format!("there is no {} {}", self.dataset, self.id(slot));
+            let detail = self.damaged.get(&slot).cloned();
+            StoreError::damaged("log", detail.unwrap_or_else(missing))
         })
     }
 
     /// Finds the slot of a record whose last change is at a seq.
-    pub(crate) fn slot_at(&self, id: Id, seq: u64) -> Result<Slot> {
-        let missing = || {
-            StoreError::damaged(
-                "log",
-                format!("there is no {} {id} at seq {seq}", self.dataset),
-            )
+    pub fn slot_at(&self, id: Id, seq: u64) -> Result<Slot> {
+        let is_at = |slot: &Slot| {
+            let row = self.rows[*slot as usize].as_ref();
+            row.is_none_or(|record| record.seq == seq)
         };
-        let slot = self.slots.get(&id).copied().ok_or_else(missing)?;
-        let is_at = self.rows[slot as usize]
-            .as_ref()
-            .is_none_or(|record| record.seq == seq);
-        if is_at { Ok(slot) } else { Err(missing()) }
+        let slot = self.slots.get(&id).copied().filter(is_at);
+        slot.ok_or_else(|| missing_record(self.dataset, id, seq))
     }
 
     /// Fails if the row of a record in a list of slots is damaged: its values are not known.
@@ -309,7 +272,7 @@ impl Records {
     }
 
     /// Finds the records of a list of slots that match a filter, in its order. Ignores the filter's `updated_since`.
-    pub(crate) fn find<'r>(
+    pub fn find<'r>(
         &'r self,
         shown: &'r [Slot],
         filter: &Filter,
@@ -363,16 +326,12 @@ impl Records {
     }
 
     /// The number of records of a list of slots for each text in a field with a list of texts.
-    pub(crate) fn count_texts(&self, shown: &[Slot], field: &str) -> Result<Vec<(&str, u64)>> {
+    pub fn count_texts(&self, shown: &[Slot], field: &str) -> Result<Vec<(&str, u64)>> {
         self.count(shown, |names| names.field.name == field)
     }
 
     /// The number of records of a list of slots that link to each organization or tag.
-    pub(crate) fn count_links(
-        &self,
-        shown: &[Slot],
-        kind: ReferenceKind,
-    ) -> Result<Vec<(Id, u64)>> {
+    pub fn count_links(&self, shown: &[Slot], kind: ReferenceKind) -> Result<Vec<(Id, u64)>> {
         let counts = self.count(shown, |names| names.field.kind == ValueKind::Links(kind))?;
         Ok(counts
             .into_iter()

@@ -9,6 +9,8 @@ use memchr::memmem::Finder;
 use parking_lot::Mutex;
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable};
 
+use super::feed_index::{FeedIndex, LicenseEntries};
+use super::records::{LogTable, Records, StoredRecord};
 use crate::model::{
     Curated, Dataset, FeedId, Id, KeyHash, KeyRecord, License, LicenseId, PerDataset, RecordFields,
     References, Timestamp, Witness,
@@ -20,9 +22,10 @@ use crate::store::format::rows::{
     CommitPoint, RecordRow, StoredCommit, damaged_row, expect_count, find_record, for_each_record,
     last_commit, load_keys, load_references, load_rows, read_id, unseal_commit,
 };
-use crate::store::format::tables;
-use crate::store::read::feed_index::{FeedIndex, LicenseEntries};
-use crate::store::read::records::{LogTable, Records, StoredRecord};
+use crate::store::format::tables::{
+    COMMITS, FEED_ENTRIES, FEED_RECORDS, FEEDS, KEYS, LICENSES, LINKS, LOG, META, ORGANIZATIONS,
+    RECORDS, TAGS, TOMBSTONE, keys_from,
+};
 use crate::store::{Result, StoreError, panics};
 
 /// One committed state. It is cheap to share. redb keeps the pages of this state until it is dropped.
@@ -54,34 +57,33 @@ pub struct Snapshot {
 
 impl Snapshot {
     pub(crate) fn read_commit(transaction: &ReadTransaction) -> Result<CommitPoint> {
-        Ok(last_commit(&transaction.open_table(tables::COMMITS)?)?.point())
+        Ok(last_commit(&transaction.open_table(COMMITS)?)?.point())
     }
 
     /// Opens the state that a transaction sees.
     pub(crate) fn open(transaction: &ReadTransaction) -> Result<Snapshot> {
-        let commits = transaction.open_table(tables::COMMITS)?;
+        let commits = transaction.open_table(COMMITS)?;
         let last = last_commit(&commits)?;
         let counts = last.counts;
-        let licenses: Vec<License> =
-            load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
+        let licenses: Vec<License> = load_rows("licenses", &transaction.open_table(LICENSES)?)?;
         let licenses: HashMap<_, _> = licenses
             .into_iter()
             .map(|license| (license.id, Arc::new(license)))
             .collect();
         expect_count("licenses", licenses.len(), counts.licenses)?;
-        let keys = load_keys(&transaction.open_table(tables::KEYS)?)?;
+        let keys = load_keys(&transaction.open_table(KEYS)?)?;
         let keys: HashMap<_, _> = keys
             .into_iter()
             .map(|(hash, key)| (hash, Arc::new(key)))
             .collect();
         expect_count("keys", keys.len(), counts.keys)?;
-        let sums: Vec<FeedSum> = load_rows("feeds", &transaction.open_table(tables::FEEDS)?)?;
+        let sums: Vec<FeedSum> = load_rows("feeds", &transaction.open_table(FEEDS)?)?;
         if let Some(ahead) = sums.iter().find(|sum| sum.newest_seq > last.last_seq) {
             return Err(ahead.damaged(format!("it is ahead of the last commit, {}", last.last_seq)));
         }
         let feeds: HashMap<_, _> = sums.into_iter().map(|sum| (sum.feed, sum)).collect();
         expect_count("feeds", feeds.len(), counts.feeds)?;
-        let secret = read_secret(&transaction.open_table(tables::META)?)?;
+        let secret = read_secret(&transaction.open_table(META)?)?;
         Ok(Snapshot {
             last,
             secret,
@@ -94,13 +96,13 @@ impl Snapshot {
             feed_indexes: Mutex::default(),
             loading: Mutex::new(()),
             commits,
-            records: transaction.open_table(tables::RECORDS)?,
-            organizations: transaction.open_table(tables::ORGANIZATIONS)?,
-            tags: transaction.open_table(tables::TAGS)?,
-            log: transaction.open_table(tables::LOG)?,
-            feed_entries: transaction.open_table(tables::FEED_ENTRIES)?,
-            feed_records: transaction.open_table(tables::FEED_RECORDS)?,
-            links: transaction.open_table(tables::LINKS)?,
+            records: transaction.open_table(RECORDS)?,
+            organizations: transaction.open_table(ORGANIZATIONS)?,
+            tags: transaction.open_table(TAGS)?,
+            log: transaction.open_table(LOG)?,
+            feed_entries: transaction.open_table(FEED_ENTRIES)?,
+            feed_records: transaction.open_table(FEED_RECORDS)?,
+            links: transaction.open_table(LINKS)?,
         })
     }
 
@@ -143,18 +145,17 @@ impl Snapshot {
         let mut commits: HashMap<u64, Option<CommitPoint>> = HashMap::new();
         let mut witnesses = HashMap::new();
         for license in self.licenses.values() {
-            for dataset in Dataset::ALL
-                .into_iter()
-                .filter(|dataset| license.feed(*dataset).is_some())
-            {
+            for dataset in Dataset::ALL {
+                if license.feed(dataset).is_none() {
+                    continue;
+                }
                 let Ok(seq) = self.witness_seq(license, dataset) else {
                     continue;
                 };
-                if let Some(commit) = *commits
+                let commit = commits
                     .entry(seq)
-                    .or_insert_with(|| panics::guard(|| self.commit_of(seq)).ok())
-                {
-                    let lineage = commit.lineage;
+                    .or_insert_with(|| panics::guard(|| self.commit_of(seq)).ok());
+                if let Some(CommitPoint { lineage, .. }) = *commit {
                     witnesses.insert((license.id, dataset), Witness { seq, lineage });
                 }
             }
@@ -242,11 +243,8 @@ impl Snapshot {
     /// Reads the records of all datasets that licenses show into memory, and all organizations and tags.
     pub fn load(&self) -> Result<()> {
         for dataset in Dataset::ALL {
-            if self
-                .licenses
-                .values()
-                .any(|license| license.feed(dataset).is_some())
-            {
+            let mut feeds = self.licenses.values().map(|license| license.feed(dataset));
+            if feeds.any(|feed| feed.is_some()) {
                 panics::guard(|| self.loaded(dataset))?;
             }
         }
@@ -273,11 +271,10 @@ impl Snapshot {
     }
 
     fn feed_sum(&self, feed: FeedId) -> Result<FeedSum> {
-        let detail = || format!("feed {} of a license does not exist", feed.0);
-        self.feeds
-            .get(&feed)
-            .copied()
-            .ok_or_else(|| StoreError::damaged("feeds", detail()))
+        self.feeds.get(&feed).copied().ok_or_else(|| {
+            let detail = format!("feed {} of a license does not exist", feed.0);
+            StoreError::damaged("feeds", detail)
+        })
     }
 
     /// The index of a feed, if it is in memory and has this state.
@@ -297,10 +294,9 @@ impl Snapshot {
             return Ok(index);
         }
         let sum = self.feed_sum(feed)?;
-        let records = if is_baseline {
-            None
-        } else {
-            Some(self.loaded(sum.dataset)?)
+        let records = match is_baseline {
+            true => None,
+            false => Some(self.loaded(sum.dataset)?),
         };
         let _loading = self.loading.lock();
         let earlier = self.feed_indexes.lock().get(&feed).cloned();
@@ -337,10 +333,9 @@ impl Snapshot {
         is_read: impl Fn(&[u8]) -> bool,
         mut each: impl FnMut(Id, F),
     ) -> Result<()> {
-        let code = F::DATASET.code();
         let links = Finder::new(",\"organizations\":");
         let mut head = Vec::new();
-        for row in self.log.range((code, 0)..=(code, u64::MAX))? {
+        for row in self.log.range(keys_from(F::DATASET.code(), 0))? {
             let (key, row) = row?;
             let (_, seq) = key.value();
             let (id, _, text) = row.value();
@@ -353,10 +348,7 @@ impl Snapshot {
             head.push(b'}');
             let fields =
                 serde_json::from_slice(&head).map_err(|error| damaged_row(F::STEM, seq, error))?;
-            each(
-                Id::try_from(id).map_err(|error| damaged_row(F::STEM, seq, error))?,
-                fields,
-            );
+            each(read_id("log", id)?, fields);
         }
         Ok(())
     }
@@ -385,15 +377,11 @@ impl Snapshot {
     }
 
     pub(crate) fn feed_of(license: &License, dataset: Dataset) -> Result<FeedId> {
-        let detail = || {
-            format!(
-                "license `{}` shows {dataset}, but has no feed of it",
-                license.name
-            )
-        };
-        license
-            .feed(dataset)
-            .ok_or_else(|| StoreError::damaged("licenses", detail()))
+        license.feed(dataset).ok_or_else(|| {
+            let name = &license.name;
+            let detail = format!("license `{name}` shows {dataset}, but has no feed of it");
+            StoreError::damaged("licenses", detail)
+        })
     }
 
     /// A license's entries in a dataset. Includes the baseline only if entries after `seq` may be in it.
@@ -404,13 +392,11 @@ impl Snapshot {
         seq: u64,
     ) -> Result<LicenseEntries> {
         let shared = self.feed_index(Snapshot::feed_of(license, dataset)?, false)?;
-        let (joined_at, baseline) = license.subscriptions[dataset]
-            .map_or((0, None), |subscription| {
-                (subscription.joined_at, Some(subscription.baseline))
-            });
-        let baseline = baseline
+        let subscription = license.subscriptions[dataset];
+        let joined_at = subscription.map_or(0, |subscription| subscription.joined_at);
+        let baseline = subscription
             .filter(|_| seq < joined_at)
-            .map(|baseline| self.feed_index(baseline, true))
+            .map(|subscription| self.feed_index(subscription.baseline, true))
             .transpose()?;
         Ok(LicenseEntries {
             shared,
@@ -540,8 +526,7 @@ impl Snapshot {
                 .range((sum.feed.0, first)..=(sum.feed.0, last))?
             {
                 let (id, log_seq) = row?.1.value();
-                if log_seq == tables::TOMBSTONE && self.records.get((dataset.code(), id))?.is_none()
-                {
+                if log_seq == TOMBSTONE && self.records.get((dataset.code(), id))?.is_none() {
                     gone.insert(read_id("feed_entries", id)?);
                 }
             }
@@ -551,11 +536,13 @@ impl Snapshot {
 
     /// The commit that contains a seq.
     pub fn stored_commit_of(&self, seq: u64) -> Result<StoredCommit> {
-        let next = self.commits.range(seq..)?.next().transpose()?;
-        let row = next
-            .map(|(last, bytes)| unseal_commit(last.value(), bytes.value()))
-            .transpose()?;
-        row.filter(|row| row.first_seq <= seq)
-            .ok_or_else(|| StoreError::damaged("commits", format!("no commit contains seq {seq}")))
+        if let Some((last, bytes)) = self.commits.range(seq..)?.next().transpose()? {
+            let row = unseal_commit(last.value(), bytes.value())?;
+            if row.first_seq <= seq {
+                return Ok(row);
+            }
+        }
+        let detail = format!("no commit contains seq {seq}");
+        Err(StoreError::damaged("commits", detail))
     }
 }

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use redb::ReadableTable;
 
+use super::apply::{ApplyError, apply};
+use super::replica_writer::{ReplicaWriter, put_mark};
 use crate::model::{DatabaseId, Head, RowDigest, Timestamp};
 use crate::store::Result;
 use crate::store::error::opaque_debug;
@@ -14,9 +16,7 @@ use crate::store::file::published::JUMP_SEQS;
 use crate::store::file::replace::{BackupReport, create_tables, write_backup};
 use crate::store::format::meta::{ReplicaMark, Version, database_id};
 use crate::store::format::rows::{CommitPoint, last_commit, unseal_commit};
-use crate::store::format::tables::{self, META, META_SECRET};
-use crate::store::replication::apply::{ApplyError, apply};
-use crate::store::replication::replica_writer::{ReplicaWriter, put_mark};
+use crate::store::format::tables::{COMMITS, META, META_SECRET};
 use crate::store::write_tx::WriteTx;
 
 /// A load in one transaction. Dropping it leaves nothing behind.
@@ -55,7 +55,7 @@ impl ReplicaDraft {
         if digest != mark.digest {
             return Err(ApplyError::Digest(head.seq));
         }
-        let found = last_commit(&*tx.open(tables::COMMITS)?)?.point().head();
+        let found = last_commit(&*tx.open(COMMITS)?)?.point().head();
         if found != head {
             return Err(ApplyError::Base {
                 expected: head.seq,
@@ -96,11 +96,7 @@ impl LoadedDraft {
     /// Whether there may have been a commit between `base` and a time. The seq of a restore shows whether it replaced
     /// commits after `base`, whose times are unknown.
     pub fn may_skip_commit(&self, base: CommitPoint, until: Timestamp) -> Result<bool> {
-        let commits = self
-            .replica
-            .writer
-            .begin_read()?
-            .open_table(tables::COMMITS)?;
+        let commits = self.replica.writer.begin_read()?.open_table(COMMITS)?;
         let Some(next) = commits.range(base.seq.saturating_add(1)..)?.next() else {
             return Ok(false);
         };

@@ -11,7 +11,7 @@ use crate::store::format::outbox::{
     OutboxHeader, digest_of, for_each_row, next_header, read_changes,
 };
 use crate::store::format::rows::{CommitPoint, has_commit, optional_table};
-use crate::store::format::tables;
+use crate::store::format::tables::{COMMITS, META, OUTBOX};
 use crate::store::panics::guard;
 use crate::store::read::snapshot::Snapshot;
 use crate::store::{Result, StoreError};
@@ -33,13 +33,13 @@ pub struct OriginView {
 impl OriginView {
     /// The id of the database; `None` if it was never published.
     pub fn id(&self) -> Result<Option<DatabaseId>> {
-        guard(|| database_id(&self.transaction.open_table(tables::META)?))
+        guard(|| database_id(&self.transaction.open_table(META)?))
     }
 
     /// The id of the database; `None` if its commits are not stored for publishing.
     pub fn published_id(&self) -> Result<Option<DatabaseId>> {
         guard(|| {
-            let meta = self.transaction.open_table(tables::META)?;
+            let meta = self.transaction.open_table(META)?;
             Ok(stored_digest(&meta)?.and(database_id(&meta)?))
         })
     }
@@ -52,7 +52,7 @@ impl OriginView {
     /// The digest of all rows that replicas have too. Reads all rows if the database is not published.
     pub fn digest(&self) -> Result<RowDigest> {
         guard(
-            || match stored_digest(&self.transaction.open_table(tables::META)?)? {
+            || match stored_digest(&self.transaction.open_table(META)?)? {
                 Some(digest) => Ok(digest),
                 None => digest_of(&self.transaction),
             },
@@ -61,25 +61,23 @@ impl OriginView {
 
     /// Whether the history contains a commit. Seq 0 is part of every history.
     pub fn holds(&self, head: Head) -> Result<bool> {
-        guard(|| has_commit(&self.transaction.open_table(tables::COMMITS)?, head))
+        guard(|| has_commit(&self.transaction.open_table(COMMITS)?, head))
     }
 
     /// The last commit of the database that a restore replaced by this one; `None` if none did.
     pub fn restored_over(&self) -> Result<Option<Head>> {
-        guard(|| restored_over(&self.transaction.open_table(tables::META)?))
+        guard(|| restored_over(&self.transaction.open_table(META)?))
     }
 
     /// Whether a restore replaced a database that ended with this commit, or with a later one.
     pub fn is_restored_over(&self, head: Head) -> Result<bool> {
-        Ok(self
-            .restored_over()?
-            .is_some_and(|over| over == head || over.seq > head.seq))
+        Ok(head.is_replaced(self.restored_over()?))
     }
 
     /// Describes the commits after a seq, such as `3 commits (seq 12 to 14)`. Empty if there are none.
     pub fn describe_commits_after(&self, seq: u64) -> Result<String> {
         guard(|| {
-            let commits = self.transaction.open_table(tables::COMMITS)?;
+            let commits = self.transaction.open_table(COMMITS)?;
             let mut count = 0_u64;
             let mut last = seq;
             for commit in commits.range(seq.saturating_add(1)..)? {
@@ -99,45 +97,41 @@ impl OriginView {
     /// Empty if `end` is the last commit. `None` if the outbox was dropped, and lacks the next one: then a whole state
     /// must be published.
     pub fn pending_after(&self, end: Head, max_bytes: u64) -> Result<Option<Vec<CommitInfo>>> {
-        let mut last = end;
-        let mut bytes = 0_u64;
-        let mut commits = Vec::new();
-        if self.head()?.head() == end {
-            return Ok(Some(commits));
-        }
-        while let Some(OutboxHeader { commit, .. }) = self.header_after(last.seq)? {
-            bytes = bytes.saturating_add(commit.bytes);
-            let follows = commit.base == last && self.holds(commit.head())?;
-            if !follows || (bytes > max_bytes && !commits.is_empty()) {
-                break;
+        guard(|| {
+            let mut last = end;
+            let mut bytes = 0_u64;
+            let mut commits = Vec::new();
+            if self.head()?.head() == end {
+                return Ok(Some(commits));
             }
-            last = commit.head();
-            commits.push(commit);
-        }
-        Ok(Some(commits).filter(|commits| !commits.is_empty()))
-    }
-
-    fn header_after(&self, seq: u64) -> Result<Option<OutboxHeader>> {
-        guard(
-            || match optional_table(self.transaction.open_table(tables::OUTBOX))? {
-                Some(outbox) => next_header(&outbox, seq),
-                None => Ok(None),
-            },
-        )
+            let Some(outbox) = optional_table(self.transaction.open_table(OUTBOX))? else {
+                return Ok(None);
+            };
+            while let Some(OutboxHeader { commit, .. }) = next_header(&outbox, last.seq)? {
+                bytes = bytes.saturating_add(commit.bytes);
+                let follows = commit.base == last && self.holds(commit.head())?;
+                if !follows || (bytes > max_bytes && !commits.is_empty()) {
+                    break;
+                }
+                last = commit.head();
+                commits.push(commit);
+            }
+            Ok(Some(commits).filter(|commits| !commits.is_empty()))
+        })
     }
 
     /// The encoded changes of a commit. Fails if their hash is wrong.
     pub fn changes(&self, commit: &CommitInfo) -> Result<Vec<u8>> {
-        let header = self.header_after(commit.last_seq.saturating_sub(1))?;
-        let header = header.filter(|header| header.commit.head() == commit.head());
-        let gone = || {
-            StoreError::damaged(
-                "outbox",
-                format!("the commit of seq {} is gone", commit.last_seq),
-            )
-        };
-        let header = header.ok_or_else(gone)?;
-        guard(|| read_changes(&self.transaction.open_table(tables::OUTBOX)?, &header))
+        guard(|| {
+            let outbox = self.transaction.open_table(OUTBOX)?;
+            match next_header(&outbox, commit.last_seq.saturating_sub(1))? {
+                Some(header) if header.commit == *commit => read_changes(&outbox, &header),
+                _ => {
+                    let detail = format!("the commit of seq {} is gone", commit.last_seq);
+                    Err(StoreError::damaged("outbox", detail))
+                }
+            }
+        })
     }
 
     /// Passes all rows that replicas have too to `sink`, encoded as runs. Each part has about `part_bytes` and can be

@@ -4,15 +4,15 @@ use std::path::Path;
 
 use redb::ReadableTable;
 
+use super::apply::{ApplyError, apply};
 use crate::model::{CommitInfo, Head, Timestamp};
 use crate::store::file::open::{OpenOptions, Writer};
 use crate::store::file::published::{put_empty_commit, store_digest};
 use crate::store::format::meta::{ReplicaMark, find_mark};
 use crate::store::format::rows::{CommitPoint, StoredCommit, last_commit, seal, unseal_commit};
-use crate::store::format::tables;
+use crate::store::format::tables::{COMMITS, REPLICA, REPLICA_KEY};
 use crate::store::panics::guard;
 use crate::store::read::snapshot::Snapshot;
-use crate::store::replication::apply::{ApplyError, apply};
 use crate::store::write_tx::WriteTx;
 use crate::store::{Result, StoreError};
 
@@ -103,7 +103,7 @@ impl ReplicaWriter {
 
     /// Fails unless `expected` is the last commit.
     fn expect_head(&self, tx: &WriteTx, expected: Head) -> Result<(), ApplyError> {
-        let found = last_commit(&*tx.open(tables::COMMITS)?)?.point().head();
+        let found = last_commit(&*tx.open(COMMITS)?)?.point().head();
         if found == expected {
             Ok(())
         } else {
@@ -117,7 +117,7 @@ impl ReplicaWriter {
     /// The last promotion of a replica after a seq; `None` if there is none.
     pub fn promotion_after(&self, seq: u64) -> Result<Option<StoredCommit>> {
         guard(|| {
-            let commits = self.writer.begin_read()?.open_table(tables::COMMITS)?;
+            let commits = self.writer.begin_read()?.open_table(COMMITS)?;
             for commit in commits.range(seq.saturating_add(1)..)?.rev() {
                 let (seq, row) = commit?;
                 let commit = unseal_commit(seq.value(), row.value())?;
@@ -157,7 +157,7 @@ impl ReplicaWriter {
     pub fn promote(self) -> Result<Writer> {
         let mark = self.mark()?;
         let tx = WriteTx::new(self.writer.begin_raw()?);
-        tx.drop_table(tables::REPLICA)?;
+        tx.drop_table(REPLICA)?;
         store_digest(&tx, mark.digest)?;
         self.writer.check_not_replaced()?;
         tx.commit()?;
@@ -166,6 +166,6 @@ impl ReplicaWriter {
 }
 
 pub(super) fn put_mark(tx: &WriteTx, mark: &ReplicaMark) -> Result<()> {
-    tx.open(tables::REPLICA)?
-        .insert(tables::REPLICA_KEY, seal(mark)?.as_slice())
+    tx.open(REPLICA)?
+        .insert(REPLICA_KEY, seal(mark)?.as_slice())
 }

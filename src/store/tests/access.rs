@@ -334,7 +334,7 @@ fn a_revocation_that_a_restore_keeps_is_as_old_as_the_restored_state() {
         None,
     )
     .unwrap();
-    let differences = restoration.differences();
+    let differences = &restoration.differences;
     assert_eq!(
         differences.keys_that_stay_revoked,
         std::slice::from_ref(&now_revoked)

@@ -7,9 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+#[path = "../../../tests/power/disk/observed.rs"]
+mod observed;
+
+use self::observed::open_observed;
 use super::{Sample, everything, make_older, snapshot};
-use crate::disk::{DiskEvent, observe};
+use crate::disk::{DiskEvent, DiskObserver, observe, observer};
 use crate::store::file::notes::WriterNote;
+use crate::store::file::open::open_databases_by;
 use crate::store::file::replace::compact;
 use crate::store::format::tables::SCHEMA;
 use crate::store::restore::{Restoration, upgrade};
@@ -28,6 +33,7 @@ pub(super) fn at_moment<T>(
             action();
         }
     })));
+    open_databases_by(open_observed);
     let done = run();
     observe(None);
     assert!(is_done.load(Ordering::SeqCst), "the moment came");

@@ -89,9 +89,9 @@ fn compare(reader: &Reader, model: &Model) {
         let record = records.get(*slot).unwrap();
         assert_eq!(
             snapshot
-                .changed_at_seq::<ConferenceFields>(record.id())
+                .changed_at_seq::<ConferenceFields>(record.id)
                 .unwrap(),
-            Some(record.seq())
+            Some(record.seq)
         );
     }
 }

@@ -17,7 +17,9 @@ use crate::store::format::rows::{
     CommitPoint, ImportCounts, StoredCommit, TableCounts, find_linked, last_commit,
     load_record_ids, load_references, load_rows, seal,
 };
-use crate::store::format::tables;
+use crate::store::format::tables::{
+    COMMITS, FEEDS, KEYS, LICENSES, ORGANIZATIONS, TAGS, keys_from,
+};
 use crate::store::read::snapshot::Snapshot;
 use crate::store::write_tx::WriteTx;
 
@@ -27,7 +29,8 @@ pub struct Edit<'w> {
     pub(crate) tx: WriteTx,
     /// Records the changes if the database is published.
     publication: Option<CommitPublication>,
-    pub(crate) references: References,
+    /// All organizations and tags, with the changes of this edit.
+    pub references: References,
     pub(crate) licenses: Vec<License>,
     pub(super) began_at: Timestamp,
     base: CommitPoint,
@@ -46,11 +49,10 @@ impl Writer {
     /// Begins the transaction as if the clock showed `began_at`.
     pub fn begin_at(&self, began_at: Timestamp) -> Result<Edit<'_>> {
         let mut tx = WriteTx::new(self.begin_raw()?);
-        let last = last_commit(&*tx.open(tables::COMMITS)?)?;
+        let last = last_commit(&*tx.open(COMMITS)?)?;
         let base = last.point();
-        let references =
-            load_references(&*tx.open(tables::ORGANIZATIONS)?, &*tx.open(tables::TAGS)?)?;
-        let mut licenses: Vec<License> = load_rows("licenses", &*tx.open(tables::LICENSES)?)?;
+        let references = load_references(&*tx.open(ORGANIZATIONS)?, &*tx.open(TAGS)?)?;
+        let mut licenses: Vec<License> = load_rows("licenses", &*tx.open(LICENSES)?)?;
         licenses.sort_by(|one, other| one.name.cmp(&other.name));
         let publication = CommitPublication::begin(self, &mut tx, base.head())?;
         Ok(Edit {
@@ -130,14 +132,14 @@ impl Edit<'_> {
             row.references_seq = row.last_seq;
         }
         row.counts = TableCounts {
-            organizations: self.tx.open(tables::ORGANIZATIONS)?.len()?,
-            tags: self.tx.open(tables::TAGS)?.len()?,
-            licenses: self.tx.open(tables::LICENSES)?.len()?,
-            keys: self.tx.open(tables::KEYS)?.len()?,
-            feeds: self.tx.open(tables::FEEDS)?.len()?,
+            organizations: self.tx.open(ORGANIZATIONS)?.len()?,
+            tags: self.tx.open(TAGS)?.len()?,
+            licenses: self.tx.open(LICENSES)?.len()?,
+            keys: self.tx.open(KEYS)?.len()?,
+            feeds: self.tx.open(FEEDS)?.len()?,
         };
         self.tx
-            .open(tables::COMMITS)?
+            .open(COMMITS)?
             .insert(row.last_seq, seal(row)?.as_slice())?;
         if let Some(publication) = self.publication {
             publication.finish(&mut self.tx, row)?;
@@ -165,7 +167,7 @@ pub struct Batch {
 }
 
 /// The numbers of records that enter, leave or change in one license and one dataset, by a commit.
-#[derive(serde::Serialize)]
+#[derive(Clone, serde::Serialize)]
 pub struct LicenseEffect {
     /// The name of the license.
     pub license: String,
@@ -177,6 +179,18 @@ pub struct LicenseEffect {
     pub changed: u64,
     /// Records that it no longer shows.
     pub leaving: u64,
+}
+
+impl LicenseEffect {
+    pub(super) fn none(license: String, dataset: Dataset) -> LicenseEffect {
+        LicenseEffect {
+            license,
+            dataset,
+            entering: 0,
+            changed: 0,
+            leaving: 0,
+        }
+    }
 }
 
 /// The effects of a batch on rows and licenses.
@@ -201,25 +215,13 @@ impl Snapshot {
 
     /// The largest id of a record, including removed records that a license has shown.
     pub fn largest_id(&self, dataset: Dataset) -> Result<Option<Id>> {
-        let code = dataset.code();
-        let last = self
-            .records
-            .range((code, 0)..=(code, u64::MAX))?
-            .next_back()
-            .transpose()?;
+        let mut records = self.records.range(keys_from(dataset.code(), 0))?;
+        let last = records.next_back().transpose()?;
         let mut largest = last.map_or(0, |(key, _)| key.value().1);
         // Tombstones contain the ids of removed records. These ids must not be used again.
-        for feed in self
-            .feeds
-            .values()
-            .filter(|feed| feed.dataset == dataset)
-            .map(|feed| feed.feed.0)
-        {
-            let last = self
-                .feed_records
-                .range((feed, 0)..=(feed, u64::MAX))?
-                .next_back()
-                .transpose()?;
+        for sum in self.feeds.values().filter(|sum| sum.dataset == dataset) {
+            let mut entries = self.feed_records.range(keys_from(sum.feed.0, 0))?;
+            let last = entries.next_back().transpose()?;
             largest = largest.max(last.map_or(0, |(key, _)| key.value().1));
         }
         Ok(Id::try_from(largest).ok())

@@ -6,6 +6,8 @@ use std::num::NonZeroU64;
 use ipnet::IpNet;
 use serde::Serialize;
 
+use super::edit::{Edit, LicenseEffect};
+use super::records::{create_feed, erase_feed, load_entries};
 use crate::model::key::new_key_id;
 use crate::model::license::DEFAULT_RATE_LIMIT;
 use crate::model::{
@@ -16,9 +18,7 @@ use crate::store::format::feed::FeedEntry;
 use crate::store::format::rows::{
     CLOCK_TOLERANCE_S, RecordRow, for_each_record, load_keys, seal, seal_under,
 };
-use crate::store::format::tables;
-use crate::store::write::edit::{Edit, LicenseEffect};
-use crate::store::write::records::{create_feed, erase_feed, load_entries};
+use crate::store::format::tables::{KEYS, LICENSES, LOG, RECORDS};
 use crate::store::{Result, StoreError};
 
 /// The effects of a change of a license.
@@ -120,13 +120,7 @@ impl Edit<'_> {
         scope: &Scope,
     ) -> Result<(LicenseEffect, u64)> {
         let dataset = F::DATASET;
-        let mut effect = LicenseEffect {
-            license: license.name.clone(),
-            dataset,
-            entering: 0,
-            changed: 0,
-            leaving: 0,
-        };
+        let mut effect = LicenseEffect::none(license.name.clone(), dataset);
         if license.scope.shows_same(scope, dataset) {
             return Ok((effect, 0));
         }
@@ -215,8 +209,8 @@ impl Edit<'_> {
     /// The records in a scope, with the time of their last change and their log seq.
     fn visible_records<F: RecordFields>(&self, scope: &Scope) -> Result<VisibleRecords> {
         let mut visible = VisibleRecords::new();
-        let records = self.tx.open(tables::RECORDS)?;
-        let log = self.tx.open(tables::LOG)?;
+        let records = self.tx.open(RECORDS)?;
+        let log = self.tx.open(LOG)?;
         for_each_record(&*records, &*log, |row: RecordRow<F>| {
             if row.record.fields().is_in(scope) {
                 visible.insert(row.record.id(), (row.updated_at, row.seq));
@@ -245,7 +239,7 @@ impl Edit<'_> {
     fn put_license(&mut self, license: License) -> Result<()> {
         let bytes = seal(&license)?;
         self.tx
-            .open(tables::LICENSES)?
+            .open(LICENSES)?
             .insert(license.id.0, bytes.as_slice())?;
         self.licenses.retain(|other| other.id != license.id);
         self.licenses.push(license);
@@ -264,7 +258,7 @@ impl Edit<'_> {
             }
             self.leave_feed(&license, dataset)?;
         }
-        self.tx.open(tables::LICENSES)?.remove(license.id.0)?;
+        self.tx.open(LICENSES)?.remove(license.id.0)?;
         self.licenses.retain(|other| other.id != license.id);
         let mut revoked = 0;
         for (hash, mut key) in self.load_keys()? {
@@ -369,12 +363,12 @@ impl Edit<'_> {
     }
 
     fn load_keys(&self) -> Result<Vec<(KeyHash, KeyRecord)>> {
-        load_keys(&*self.tx.open(tables::KEYS)?)
+        load_keys(&*self.tx.open(KEYS)?)
     }
 
     fn put_key(&self, hash: &KeyHash, key: &KeyRecord) -> Result<()> {
         self.tx
-            .open(tables::KEYS)?
+            .open(KEYS)?
             .insert(hash.0, seal_under(&hash.0, key)?.as_slice())?;
         Ok(())
     }

@@ -5,12 +5,14 @@
 //! A changed record costs one entry per shared feed, however many licenses share it. Records that a feed's licenses
 //! never saw are not written to it, so they stay hidden. A baseline is written once, when its license joins a feed.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::ops::Bound;
 
 use redb::{ReadableTable, ReadableTableMetadata, TableDefinition};
 
+use super::edit::{Batch, BatchOutcome, Edit, LicenseEffect};
 use crate::model::{
     ConferenceFields, Curated, Dataset, FeedId, Id, JournalFields, PerDataset, RecordFields,
     ReferenceFields, ReferenceKind, Referenced, References, Subscription, Timestamp, json,
@@ -19,8 +21,9 @@ use crate::store::format::feed::{FeedEntry, FeedSum};
 use crate::store::format::rows::{
     RecordRow, RowCounts, find_linked, find_record, hash, load_record_ids, seal, unseal,
 };
-use crate::store::format::tables;
-use crate::store::write::edit::{Batch, BatchOutcome, Edit, LicenseEffect};
+use crate::store::format::tables::{
+    FEED_ENTRIES, FEED_RECORDS, FEEDS, LINKS, LOG, ORGANIZATIONS, RECORDS, TAGS, keys_from,
+};
 use crate::store::write_tx::WriteTx;
 use crate::store::{Result, StoreError};
 
@@ -62,15 +65,15 @@ impl Edit<'_> {
         let mut touched = PerDataset::<BTreeSet<Id>>::default();
         let mut changed = Vec::new();
         outcome.rows.organizations = self.apply_references(
-            tables::ORGANIZATIONS,
+            ORGANIZATIONS,
             |all| &mut all.organizations,
             &batch.organizations,
             &mut changed,
         )?;
         outcome.rows.tags =
-            self.apply_references(tables::TAGS, |all| &mut all.tags, &batch.tags, &mut changed)?;
+            self.apply_references(TAGS, |all| &mut all.tags, &batch.tags, &mut changed)?;
         for (kind, id) in changed {
-            for (dataset, record) in find_linked(&*self.tx.open(tables::LINKS)?, kind, id)? {
+            for (dataset, record) in find_linked(&*self.tx.open(LINKS)?, kind, id)? {
                 touched[dataset].insert(record);
             }
         }
@@ -152,8 +155,8 @@ impl Edit<'_> {
     ) -> Result<Vec<RecordChange<'b, F>>> {
         let dataset = F::DATASET;
         let mut changes = Vec::new();
-        let records = self.tx.open(tables::RECORDS)?;
-        let log = self.tx.open(tables::LOG)?;
+        let records = self.tx.open(RECORDS)?;
+        let log = self.tx.open(LOG)?;
         let is_first_load = self.commit.records[dataset] == 0;
         let ids: BTreeSet<&Id> = rows.keys().chain(touched).collect();
         for id in ids {
@@ -208,7 +211,7 @@ impl Edit<'_> {
 
     fn write_records<F: RecordFields>(&mut self, changes: &[RecordChange<'_, F>]) -> Result<()> {
         let code = F::DATASET.code();
-        let mut records = self.tx.open(tables::RECORDS)?;
+        let mut records = self.tx.open(RECORDS)?;
         let is_fresh = |change: &&RecordChange<'_, F>| change.before.is_none();
         for change in changes.iter().filter(|change| !is_fresh(change)) {
             let key = (code, change.id.get());
@@ -217,10 +220,7 @@ impl Edit<'_> {
                 Some(_) => records.insert(key, change.seq)?,
             }
         }
-        let is_first_load = records
-            .range((code, 0)..=(code, u64::MAX))?
-            .next()
-            .is_none();
+        let is_first_load = records.range(keys_from(code, 0))?.next().is_none();
         let end = is_first_load.then_some(Bound::Included((code, u64::MAX)));
         let fresh = changes
             .iter()
@@ -232,7 +232,7 @@ impl Edit<'_> {
     /// Moves the log rows of changed records to their new seqs, which are larger than all others.
     fn write_log<F: RecordFields>(&mut self, changes: &[RecordChange<'_, F>]) -> Result<()> {
         let code = F::DATASET.code();
-        let mut log = self.tx.open(tables::LOG)?;
+        let mut log = self.tx.open(LOG)?;
         for before in changes.iter().filter_map(|change| change.before.as_ref()) {
             log.remove((code, before.seq))?;
         }
@@ -267,7 +267,7 @@ impl Edit<'_> {
         }
         let code = F::DATASET.code();
         let mut added = BTreeSet::new();
-        let mut table = self.tx.open(tables::LINKS)?;
+        let mut table = self.tx.open(LINKS)?;
         for change in changes {
             let before = links(change.before());
             let after = links(change.after());
@@ -288,68 +288,45 @@ impl Edit<'_> {
         changes: &[RecordChange<'_, F>],
     ) -> Result<Vec<LicenseEffect>> {
         let dataset = F::DATASET;
-        let mut written: BTreeMap<FeedId, FeedChange> = BTreeMap::new();
+        let mut written: BTreeMap<FeedId, LicenseEffect> = BTreeMap::new();
         let mut effects = Vec::new();
         for license in &self.licenses {
             let Some(feed) = license.feed(dataset) else {
                 continue;
             };
-            let change = match written.get(&feed) {
-                Some(change) => *change,
-                None => {
+            let effect = match written.entry(feed) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
                     let entries = changes.iter().map(|change| {
-                        let visible = change
-                            .after()
-                            .is_some_and(|record| record.fields().is_in(&license.scope));
-                        let log_seq = if visible {
-                            NonZeroU64::new(change.seq)
-                        } else {
-                            None
-                        };
+                        let record = change.after();
+                        let visible = record.filter(|record| record.fields().is_in(&license.scope));
                         FeedEntry {
                             seq: change.seq,
                             id: change.id,
-                            log_seq,
+                            log_seq: visible.and_then(|_| NonZeroU64::new(change.seq)),
                         }
                     });
-                    let change = write_feed(&self.tx, feed, dataset, entries)?;
-                    written.insert(feed, change);
-                    change
+                    new.insert(write_feed(&self.tx, feed, dataset, entries)?)
                 }
             };
-            let FeedChange {
-                entering,
-                changed,
-                leaving,
-            } = change;
             effects.push(LicenseEffect {
                 license: license.name.clone(),
-                dataset,
-                entering,
-                changed,
-                leaving,
+                ..effect.clone()
             });
         }
         Ok(effects)
     }
 
-    /// All organizations and tags, with the changes of this edit.
-    pub fn references(&self) -> &References {
-        &self.references
-    }
-
     /// The records of a dataset that this edit has added or changed, also by what they link to, in the order of the
     /// changes.
     pub fn written_records<F: RecordFields>(&self) -> Result<Vec<Curated<F>>> {
-        let code = F::DATASET.code();
-        let log = self.tx.open(tables::LOG)?;
-        let rows = log
-            .range((code, self.commit.first_seq)..=(code, u64::MAX))?
-            .map(|entry| {
-                let (key, value) = entry?;
-                Ok(RecordRow::open(key.value().1, value.value())?.record)
-            });
-        rows.collect()
+        let log = self.tx.open(LOG)?;
+        let rows = log.range(keys_from(F::DATASET.code(), self.commit.first_seq))?;
+        rows.map(|entry| {
+            let (key, value) = entry?;
+            Ok(RecordRow::open(key.value().1, value.value())?.record)
+        })
+        .collect()
     }
 
     /// Renders the JSON of all records again, for a program with other fields. A record whose JSON changes gets a new
@@ -367,22 +344,18 @@ impl Edit<'_> {
 
     fn render_dataset<F: RecordFields>(&mut self) -> Result<()> {
         let code = F::DATASET.code();
-        let ids: Vec<Id> = load_record_ids(&*self.tx.open(tables::RECORDS)?, F::DATASET)?
+        let ids: Vec<Id> = load_record_ids(&*self.tx.open(RECORDS)?, F::DATASET)?
             .into_iter()
             .collect();
         for ids in ids.chunks(RENDERED_AT_ONCE) {
             let mut changes: Vec<RecordChange<'_, F>> = Vec::new();
             for id in ids {
-                let row = find_record::<F>(
-                    &*self.tx.open(tables::RECORDS)?,
-                    &*self.tx.open(tables::LOG)?,
-                    *id,
-                )?;
+                let row = find_record::<F>(&*self.tx.open(RECORDS)?, &*self.tx.open(LOG)?, *id)?;
                 let Some(row) = row else { continue };
                 let json = json::render_record(&row.record, row.updated_at, &self.references);
                 let is_same = self
                     .tx
-                    .open(tables::LOG)?
+                    .open(LOG)?
                     .get((code, row.seq))?
                     .is_some_and(|old| old.value().2 == json);
                 if !is_same {
@@ -409,30 +382,16 @@ impl Edit<'_> {
     }
 }
 
-/// The numbers of records that entered a feed, changed in it, and left it.
-#[derive(Clone, Copy, Default)]
-struct FeedChange {
-    entering: u64,
-    changed: u64,
-    leaving: u64,
-}
-
 fn load_sum(tx: &WriteTx, feed: FeedId, dataset: Dataset) -> Result<FeedSum> {
-    let feeds = tx.open(tables::FEEDS)?;
-    let found = feeds.get(feed.0)?;
-    let sum: Option<FeedSum> = found
-        .map(|bytes| unseal("feeds", bytes.value()))
-        .transpose()?;
-    sum.filter(|sum| (sum.feed, sum.dataset) == (feed, dataset))
-        .ok_or_else(|| {
-            StoreError::damaged(
-                "feeds",
-                format!(
-                    "feed {} of {dataset} has no sum, or that of another feed",
-                    feed.0
-                ),
-            )
-        })
+    if let Some(bytes) = tx.open(FEEDS)?.get(feed.0)? {
+        let sum: FeedSum = unseal("feeds", bytes.value())?;
+        if (sum.feed, sum.dataset) == (feed, dataset) {
+            return Ok(sum);
+        }
+    }
+    let feed = feed.0;
+    let detail = format!("feed {feed} of {dataset} has no sum, or that of another feed");
+    Err(StoreError::damaged("feeds", detail))
 }
 
 /// Writes the sum of a feed, and entries in the order of their seqs, which are larger than all others in the feed.
@@ -444,32 +403,32 @@ fn append_entries(
 ) -> Result<()> {
     let feed = sum.feed;
     let end = Bound::Included((feed.0, u64::MAX));
-    tx.open(tables::FEEDS)?
-        .insert(feed.0, seal(sum)?.as_slice())?;
-    tx.open(tables::FEED_ENTRIES)?.insert_all(
+    tx.open(FEEDS)?.insert(feed.0, seal(sum)?.as_slice())?;
+    tx.open(FEED_ENTRIES)?.insert_all(
         Some(end),
         entries.iter().map(|entry| entry.row_by_seq(feed)),
     )?;
     entries.sort_unstable_by_key(|entry| entry.id);
     let end = is_new.then_some(end);
-    tx.open(tables::FEED_RECORDS)?
+    tx.open(FEED_RECORDS)?
         .insert_all(end, entries.iter().map(|entry| entry.row_by_id(feed)))
 }
 
 /// Writes the new entries of changed records to a shared feed. They must be ordered by seq, and their seqs larger than
 /// all others. The entry of a hidden record must be a tombstone. It is written only if the record was live in the feed.
+/// Returns the effect on each license of the feed, without a name.
 fn write_feed(
     tx: &WriteTx,
     feed: FeedId,
     dataset: Dataset,
     entries: impl Iterator<Item = FeedEntry>,
-) -> Result<FeedChange> {
+) -> Result<LicenseEffect> {
     let mut sum = load_sum(tx, feed, dataset)?;
-    let by_id = tx.open(tables::FEED_RECORDS)?;
-    let mut by_seq = tx.open(tables::FEED_ENTRIES)?;
+    let by_id = tx.open(FEED_RECORDS)?;
+    let mut by_seq = tx.open(FEED_ENTRIES)?;
     let is_new = sum.entries == 0;
 
-    let mut change = FeedChange::default();
+    let mut effect = LicenseEffect::none(String::new(), dataset);
     let mut written: Vec<FeedEntry> = Vec::new();
     for entry in entries {
         let id = entry.id.get();
@@ -478,9 +437,9 @@ fn write_feed(
             .map(|(seq, log_seq)| FeedEntry::of_row("feed_records", seq, id, log_seq))
             .transpose()?;
         match (old.is_some_and(|old| old.is_live()), entry.is_live()) {
-            (true, true) => change.changed += 1,
-            (false, true) => change.entering += 1,
-            (true, false) => change.leaving += 1,
+            (true, true) => effect.changed += 1,
+            (false, true) => effect.entering += 1,
+            (true, false) => effect.leaving += 1,
             (false, false) => continue,
         }
         if let Some(old) = old {
@@ -499,7 +458,7 @@ fn write_feed(
     if !written.is_empty() {
         append_entries(tx, &sum, written, is_new)?;
     }
-    Ok(change)
+    Ok(effect)
 }
 
 pub(super) fn create_feed(
@@ -518,9 +477,9 @@ pub(super) fn create_feed(
 pub(super) fn erase_feed(tx: &WriteTx, feed: FeedId) -> Result<()> {
     let first = (feed.0, 0);
     let last = (feed.0, u64::MAX);
-    tx.open(tables::FEED_ENTRIES)?.remove_range(first, last)?;
-    tx.open(tables::FEED_RECORDS)?.remove_range(first, last)?;
-    tx.open(tables::FEEDS)?.remove(feed.0)?;
+    tx.open(FEED_ENTRIES)?.remove_range(first, last)?;
+    tx.open(FEED_RECORDS)?.remove_range(first, last)?;
+    tx.open(FEEDS)?.remove(feed.0)?;
     Ok(())
 }
 
@@ -538,7 +497,7 @@ pub(super) fn load_entries(
     else {
         return Ok(BTreeMap::new());
     };
-    let by_seq = tx.open(tables::FEED_ENTRIES)?;
+    let by_seq = tx.open(FEED_ENTRIES)?;
     let mut entries = load_sum(tx, baseline, dataset)?.read_all(&*by_seq)?;
     if let Some(feed) = feed {
         let shared = load_sum(tx, feed, dataset)?.read_all(&*by_seq)?;

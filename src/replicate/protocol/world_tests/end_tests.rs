@@ -52,8 +52,7 @@ impl World {
                 }
                 let is_pending = world.machines[m].run.is_some_and(|run| {
                     run.is_state_due
-                        || run.known.end.map(|end| end.head)
-                            != world.machines[m].history.last().copied()
+                        || Some(run.known.end.head) != world.machines[m].history.last().copied()
                 });
                 if is_pending {
                     world.publish(m, false);

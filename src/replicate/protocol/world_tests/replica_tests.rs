@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use super::{Entry, LastEntry, Machine, Noted, World};
 use crate::model::Head;
 use crate::replicate::protocol::following::{
-    EndCheck, compare, follows, is_contradicted, is_shown_at_once, may_replace,
+    EndCheck, compare, follows, is_contradicted, is_promoted, is_shown_at_once, may_replace,
 };
 
 /// A replica. A poll of it reads one slot, and what it needs to decide about that.
@@ -184,8 +184,12 @@ impl World {
         let Some(entry) = self.promotion.take() else {
             return;
         };
-        if *self.log.entry(entry.last.slot).or_insert(entry) != entry || is_killed {
+        let is_own = *self.log.entry(entry.last.slot).or_insert(entry) == entry;
+        if is_killed || !is_promoted(is_own) {
             return;
+        }
+        if !is_own {
+            self.violation = Some("a replica was promoted without an entry in the log");
         }
         let Some(mut history) = self.history_of_replica() else {
             return;

@@ -1,4 +1,4 @@
-//! A database file whose writes tests of power losses observe.
+//! A database file whose writes an observer sees. The tests of the store include this file, too.
 
 use std::fs::File;
 use std::io;
@@ -7,11 +7,10 @@ use std::ops::Bound;
 use redb::backends::FileBackend;
 use redb::{BackendError, Builder, Database, DatabaseError, StorageBackend};
 
-use crate::disk::{DiskEvent, DiskObserver, observer};
-use crate::store::error::opaque_debug;
+use super::{DiskEvent, DiskObserver, observer};
 
-/// Opens a database in a file, or creates it in an empty one.
-pub fn open_database(builder: Builder, file: File) -> Result<Database, DatabaseError> {
+/// Opens a database in a file, or creates it in an empty one. The thread's observer sees what is written.
+pub fn open_observed(builder: &Builder, file: File) -> Result<Database, DatabaseError> {
     let Some(observer) = observer() else {
         return builder.create_file(file);
     };
@@ -24,7 +23,7 @@ pub fn open_database(builder: Builder, file: File) -> Result<Database, DatabaseE
     })
 }
 
-/// A database file. Tests of power losses observe what is written and synced.
+/// A database file. The observer sees what is written and synced.
 struct ObservedFile {
     backend: FileBackend,
     file: File,
@@ -79,4 +78,8 @@ impl StorageBackend for ObservedFile {
     }
 }
 
-opaque_debug!(ObservedFile);
+impl std::fmt::Debug for ObservedFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ObservedFile")
+    }
+}
