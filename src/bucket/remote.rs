@@ -347,12 +347,8 @@ mod tests {
     }
 
     fn names(remote: &Remote, folder: &str, after: Option<&str>) -> Vec<String> {
-        let mut names: Vec<String> = remote
-            .list(folder, after)
-            .unwrap()
-            .into_iter()
-            .map(|found| found.name)
-            .collect();
+        let names = remote.list(folder, after).unwrap().into_iter();
+        let mut names: Vec<String> = names.map(|found| found.name).collect();
         names.sort_unstable();
         names
     }
@@ -361,23 +357,15 @@ mod tests {
     fn prefixes_that_begin_alike_do_not_share_objects() {
         let store = Arc::new(InMemory::new());
         let prefixes = ["", "a", "a/b", "a/bc", "a/b/log", "ab", "log"];
-        let buckets: Vec<Remote> = prefixes
-            .iter()
-            .map(|prefix| below(&store, prefix))
-            .collect();
+        let buckets = prefixes.iter();
+        let buckets: Vec<Remote> = buckets.map(|prefix| below(&store, prefix)).collect();
         for (bucket, prefix) in buckets.iter().zip(prefixes) {
             for name in ["log/1", "logs/1", "log1", "alive"] {
                 let content = format!("{prefix} {name}").into_bytes();
-                assert_eq!(
-                    bucket.create(name, content),
-                    Ok(Created::New),
-                    "{prefix:?} {name}"
-                );
-                assert_eq!(
-                    bucket.create(name, Vec::new()),
-                    Ok(Created::Exists),
-                    "{prefix:?} {name}"
-                );
+                let found = bucket.create(name, content);
+                assert_eq!(found, Ok(Created::New), "{prefix:?} {name}");
+                let found = bucket.create(name, Vec::new());
+                assert_eq!(found, Ok(Created::Exists), "{prefix:?} {name}");
             }
         }
         for (bucket, prefix) in buckets.iter().zip(prefixes) {
@@ -389,10 +377,8 @@ mod tests {
             assert_eq!(names(bucket, "log", None), expected, "{prefix:?}");
             assert_eq!(names(bucket, "logs", None), ["logs/1"], "{prefix:?}");
             assert_eq!(names(bucket, "lo", None), [""; 0], "{prefix:?}");
-            assert_eq!(
-                bucket.get("log/1").unwrap().unwrap().bytes,
-                format!("{prefix} log/1").into_bytes()
-            );
+            let bytes = bucket.get("log/1").unwrap().unwrap().bytes;
+            assert_eq!(bytes, format!("{prefix} log/1").into_bytes());
             assert_eq!(bucket.contains("log"), Ok(false), "{prefix:?}");
         }
         // Deleting and overwriting in one leaves the others alone.

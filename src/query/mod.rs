@@ -429,11 +429,8 @@ mod page_tests {
                 MultiGzDecoder::new(&*page.gzip(&cache, FeedId(1)).unwrap())
                     .read_to_end(&mut json)
                     .unwrap();
-                assert_eq!(
-                    String::from_utf8(json),
-                    String::from_utf8(page.into_json()),
-                    "{count} of {counts:?}"
-                );
+                let expected = String::from_utf8(page.into_json());
+                assert_eq!(String::from_utf8(json), expected, "{count} of {counts:?}");
             }
         }
     }

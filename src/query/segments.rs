@@ -392,11 +392,8 @@ mod tests {
         for (count, ending, expected) in cases {
             let hashes: Vec<ShortHash> = (0..count).map(|at| hash(ending.contains(&at))).collect();
             let ranges = segment_ranges(hashes.iter());
-            assert_eq!(
-                ranges.iter().map(|range| range.end).collect::<Vec<_>>(),
-                expected,
-                "{count} {ending:?}"
-            );
+            let found = ranges.iter().map(|range| range.end).collect::<Vec<_>>();
+            assert_eq!(found, expected, "{count} {ending:?}");
             let mut start = 0;
             assert!(
                 ranges
@@ -516,10 +513,8 @@ mod tests {
                 (&[5; 3], 0, 3),
             ];
             for (lengths, anew, moved) in cases {
-                let texts: Vec<Vec<u8>> = lengths
-                    .iter()
-                    .map(|length| text(*length, *length))
-                    .collect();
+                let texts = lengths.iter();
+                let texts: Vec<Vec<u8>> = texts.map(|length| text(*length, *length)).collect();
                 let (member, sha256, asked) = build(&cache, form, &texts);
                 let moved = if form == SegmentFormat::Csv { 0 } else { moved };
                 assert_eq!(
@@ -533,21 +528,13 @@ mod tests {
                 // `GzDecoder` reads one member, and checks its length and checksum.
                 let mut reader = flate2::bufread::GzDecoder::new(member.as_ref());
                 reader.read_to_end(&mut read).unwrap();
-                assert!(
-                    read == plain && reader.into_inner().is_empty(),
-                    "{lengths:?}"
-                );
-                assert_eq!(
-                    sha256,
-                    <[u8; 32]>::from(Sha256::digest(&plain)),
-                    "{form:?} {lengths:?}"
-                );
+                assert!(read == plain, "{lengths:?}");
+                assert!(reader.into_inner().is_empty(), "{lengths:?}");
+                let expected = <[u8; 32]>::from(Sha256::digest(&plain));
+                assert_eq!(sha256, expected, "{form:?} {lengths:?}");
                 let again = build(&new_cache(0, SegmentBytes), form, &texts);
-                assert_eq!(
-                    (member, sha256),
-                    (again.0, again.1),
-                    "{lengths:?}: the same as anew"
-                );
+                let expected = (again.0, again.1);
+                assert_eq!((member, sha256), expected, "{lengths:?}: the same as anew");
             }
         }
     }

@@ -313,14 +313,10 @@ mod html_tests {
 
     #[test]
     fn texts_are_escaped() {
-        assert_eq!(
-            escape("<a href=\"x\">&'"),
-            "&lt;a href=&quot;x&quot;&gt;&amp;&apos;"
-        );
-        assert_eq!(
-            inline("send `<key>` & wait"),
-            "send <code>&lt;key&gt;</code> &amp; wait"
-        );
+        let expected = "&lt;a href=&quot;x&quot;&gt;&amp;&apos;";
+        assert_eq!(escape("<a href=\"x\">&'"), expected);
+        let expected = "send <code>&lt;key&gt;</code> &amp; wait";
+        assert_eq!(inline("send `<key>` & wait"), expected);
     }
 
     #[test]

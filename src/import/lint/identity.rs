@@ -100,16 +100,10 @@ mod tests {
             (("Annual Meeting", ""), ("Hematology Days", ""), false),
         ];
         for (one, other, expected) in cases {
-            assert_eq!(
-                of(one).has_similar_name(&of(other)),
-                expected,
-                "{one:?} {other:?}"
-            );
-            assert_eq!(
-                of(other).has_similar_name(&of(one)),
-                expected,
-                "{other:?} {one:?}"
-            );
+            let has_similar_name = of(one).has_similar_name(&of(other));
+            assert_eq!(has_similar_name, expected, "{one:?} {other:?}");
+            let has_similar_name = of(other).has_similar_name(&of(one));
+            assert_eq!(has_similar_name, expected, "{other:?} {one:?}");
         }
     }
 }

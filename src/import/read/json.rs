@@ -361,21 +361,15 @@ mod tests {
             5e-324,
             0.000123456789012345,
         ] {
-            assert_eq!(
-                parse("", &format!("{value}"), 0).ok(),
-                Some(Value::from(value)),
-                "{value}"
-            );
+            let expected = Some(Value::from(value));
+            assert_eq!(parse("", &format!("{value}"), 0).ok(), expected, "{value}");
         }
         let mut bits: u64 = 0x9E37_79B9_7F4A_7C15;
         for _ in 0..20_000 {
             bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let value = f64::from_bits((bits >> 12) | 0x3FF0_0000_0000_0000) * 40.0;
-            assert_eq!(
-                parse("", &format!("{value:?}"), 0).ok(),
-                Some(Value::from(value)),
-                "{value}"
-            );
+            let found = parse("", &format!("{value:?}"), 0).ok();
+            assert_eq!(found, Some(Value::from(value)), "{value}");
         }
     }
 }

@@ -325,11 +325,8 @@ mod tests {
     impl<F: Fields> Display for Statement<F> {
         /// Formats the set fields in the order of the table, and then the links.
         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            let values = F::table()
-                .fields
-                .iter()
-                .zip(self.fields.values())
-                .zip(&self.is_set);
+            let values = F::table().fields.iter();
+            let values = values.zip(self.fields.values()).zip(&self.is_set);
             let named = values
                 .filter(|(_, named)| **named)
                 .map(|((field, value), _)| {
@@ -341,10 +338,8 @@ mod tests {
                 ("Organizations", format!("{:?}", self.organizations)),
                 ("Tags", format!("{:?}", self.tags)),
             ];
-            let links = links
-                .into_iter()
-                .filter(|(_, list)| list != "[]")
-                .map(|(name, list)| format!("{name}({list})"));
+            let links = links.into_iter().filter(|(_, list)| list != "[]");
+            let links = links.map(|(name, list)| format!("{name}({list})"));
             f.write_str(&named.chain(links).collect::<Vec<_>>().join(" "))
         }
     }

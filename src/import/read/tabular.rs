@@ -544,11 +544,8 @@ mod tests {
                 .iter()
                 .map(|row| row.iter().map(|text| (*text).to_owned()).collect())
                 .collect();
-            assert_eq!(
-                joined_header(rows.iter().map(Vec::as_slice)),
-                expected,
-                "{rows:?}"
-            );
+            let found = joined_header(rows.iter().map(Vec::as_slice));
+            assert_eq!(found, expected, "{rows:?}");
         }
     }
 
