@@ -77,13 +77,8 @@ impl Service {
         let url = format!("http://{}", server.address)
             .parse()
             .expect("an address");
-        let client = PullClient::new(
-            url,
-            &world.keys[0],
-            None,
-            medfeed::pull::body::ReadLimits::default(),
-        )
-        .expect("a caller");
+        let limits = medfeed::pull::body::ReadLimits::default();
+        let client = PullClient::new(url, &world.keys[0], None, limits).expect("a caller");
         Service {
             world,
             client,

@@ -55,10 +55,8 @@ fn main() {
     }
     if arguments.asks_for("load") {
         let large = support::is_large().then_some(LARGE_LOAD);
-        let sizes = LOADS
-            .into_iter()
-            .chain(large)
-            .take(if is_test { 1 } else { usize::MAX });
+        let sizes = LOADS.into_iter().chain(large);
+        let sizes = sizes.take(if is_test { 1 } else { usize::MAX });
         time_loads(sizes, if is_test { 1 } else { LOAD_ROUNDS });
     }
 }
@@ -148,13 +146,8 @@ fn time_lags(commits: u64) {
     let url = format!("http://{}", replica.address)
         .parse()
         .expect("an address");
-    let client = PullClient::new(
-        url,
-        &world.keys[0],
-        None,
-        medfeed::pull::body::ReadLimits::default(),
-    )
-    .expect("a caller");
+    let limits = medfeed::pull::body::ReadLimits::default();
+    let client = PullClient::new(url, &world.keys[0], None, limits).expect("a caller");
     let writer = world.writer();
     let mut lags = Vec::new();
     let mut since = feed_end(&world);

@@ -105,12 +105,9 @@ fn build(folder: &Path) -> String {
     let writer =
         Writer::open_or_create(&folder.join("bench.redb"), Duration::ZERO).expect("a new database");
     let mut edit = writer.begin().expect("the write transaction begins");
-    let merged = import::merge(
-        rows,
-        &edit.base().expect("a state"),
-        &MergeOptions::default(),
-    )
-    .expect("the rows are good");
+    let options = MergeOptions::default();
+    let merged =
+        import::merge(rows, &edit.base().expect("a state"), &options).expect("the rows are good");
     edit.apply(&merged.batch).expect("the rows are written");
     let areas = Some(["Oncology".to_owned()].into());
     let scope = Scope {
@@ -139,10 +136,8 @@ fn is_missing(id: u64) -> bool {
 /// The path of a record that is hidden, or of one that does not exist.
 fn record(is_hidden: bool, sample: usize) -> String {
     let ids = (2_000..10_000).filter(|id| id % VISIBLE_ONE_IN == 1 && is_missing(*id) != is_hidden);
-    let id = ids
-        .cycle()
-        .nth(sample % 600)
-        .expect("numbers of either kind");
+    let mut id = ids.cycle();
+    let id = id.nth(sample % 600).expect("numbers of either kind");
     format!("/v1/conferences/{id}")
 }
 
@@ -176,10 +171,8 @@ fn auc(first: &[Duration], second: &[Duration]) -> f64 {
     let mut ranks = 0.0;
     let mut at = 0;
     while at < all.len() {
-        let equal = all[at..]
-            .iter()
-            .take_while(|(time, _)| *time == all[at].0)
-            .count();
+        let equal = all[at..].iter();
+        let equal = equal.take_while(|(time, _)| *time == all[at].0).count();
         let mean_rank = at as f64 + (equal as f64 + 1.0) / 2.0;
         ranks += mean_rank
             * all[at..at + equal]

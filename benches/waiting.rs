@@ -74,12 +74,8 @@ async fn wait_for_news(address: SocketAddr, key: String, stats: Arc<CallerStats>
     let mut token = token_of(&get(&mut connection, &key, FEED).await);
     while !stats.is_over.load(Ordering::Relaxed) {
         stats.waiting.fetch_add(1, Ordering::Relaxed);
-        let page = get(
-            &mut connection,
-            &key,
-            &format!("{FEED}?since={token}&wait=60"),
-        )
-        .await;
+        let target = format!("{FEED}?since={token}&wait=60");
+        let page = get(&mut connection, &key, &target).await;
         let at = Instant::now();
         let has_news = page.contains("\"id\":");
         token = token_of(&page);
@@ -211,10 +207,8 @@ async fn measure() {
             begun.elapsed() > time
         })
     };
-    add(
-        "nobody waits",
-        &for_a_while(quiet).await.expect("the client"),
-    );
+    let figures = for_a_while(quiet).await.expect("the client");
+    add("nobody waits", &figures);
 
     let before_mib = server.memory_mib().0;
     let stats = Arc::new(CallerStats::default());
@@ -235,10 +229,8 @@ async fn measure() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     let kib = (server.memory_mib().0 - before_mib) * 1024.0 / callers as f64;
     let cpu_before = server.cpu_s();
-    add(
-        &format!("{callers} wait"),
-        &for_a_while(quiet).await.expect("the client"),
-    );
+    let names = format!("{callers} wait");
+    add(&names, &for_a_while(quiet).await.expect("the client"));
     println!(
         "memory of a waiting caller: {kib:.1} KiB; processor time beside the client's: {:.2} s",
         server.cpu_s() - cpu_before
@@ -271,10 +263,8 @@ async fn measure() {
         tokio::time::sleep(Duration::from_millis(400 + number * 37 % 100)).await;
     }
     is_over.store(true, Ordering::Relaxed);
-    add(
-        &format!("{callers} are woken {commits} times"),
-        &other.await.expect("the other client"),
-    );
+    let names = format!("{callers} are woken {commits} times");
+    add(&names, &other.await.expect("the other client"));
     table.print();
     let latencies = stats
         .latencies_ms

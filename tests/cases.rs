@@ -13,3 +13,10 @@ macro_rules! words {
         [$($text),+]
     };
 }
+
+/// A table of inputs and outcomes, one outcome a line: each text before an arrow is a row `(text, outcome)`.
+macro_rules! outcomes {
+    ($($($text:literal)+ => $outcome:expr);+ $(;)?) => {
+        [$($(($text, $outcome)),+),+]
+    };
+}

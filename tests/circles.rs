@@ -53,11 +53,8 @@ impl Files {
         let (Some(source), Some(name)) = (self.0.get(&module), names.get(length)) else {
             return module;
         };
-        let passed_on = source
-            .paths
-            .iter()
-            .filter(|path| path.alias == *name)
-            .find_map(|path| self.absolute(&module, &path.names));
+        let mut passed_on = source.paths.iter().filter(|path| path.alias == *name);
+        let passed_on = passed_on.find_map(|path| self.absolute(&module, &path.names));
         match passed_on {
             Some(to) if length > 1 && !names.starts_with(&to) => self.resolve(&to),
             _ => module,
@@ -95,10 +92,8 @@ impl Files {
         let reached: BTreeMap<&Names, BTreeSet<Names>> = modules
             .map(|module| (module, self.reached_from(module)))
             .collect();
-        let in_circle = self
-            .0
-            .keys()
-            .filter(|module| reached[module].contains(*module));
+        let in_circle = self.0.keys();
+        let in_circle = in_circle.filter(|module| reached[module].contains(*module));
         let told = in_circle.map(|module| {
             let used = self.used_by(module).into_iter();
             let back = used.filter(|next| reached[next].contains(module));

@@ -184,11 +184,8 @@ impl Visit<'_> for Reader {
     }
 
     fn visit_path(&mut self, path: &syn::Path) {
-        let names: Names = path
-            .segments
-            .iter()
-            .map(|name| name.ident.to_string())
-            .collect();
+        let names = path.segments.iter();
+        let names: Names = names.map(|name| name.ident.to_string()).collect();
         if names.len() > 1 {
             self.add(names, None);
         }

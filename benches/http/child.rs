@@ -32,10 +32,8 @@ impl Server {
         BufReader::new(output)
             .read_line(&mut line)
             .expect("the server prints a line");
-        let address = line
-            .trim()
-            .strip_prefix(READY)
-            .and_then(|address| address.parse().ok());
+        let address = line.trim().strip_prefix(READY);
+        let address = address.and_then(|address| address.parse().ok());
         let address = address
             .unwrap_or_else(|| panic!("the server said {line:?} instead of where it listens"));
         Server { process, address }
@@ -46,12 +44,8 @@ impl Server {
         let text = self.proc_file("stat");
         // The second field is a name in parentheses, which may hold blanks.
         let after_name = text.rsplit_once(')').map_or("", |(_, rest)| rest);
-        let ticks: f64 = after_name
-            .split_whitespace()
-            .skip(11)
-            .take(2)
-            .filter_map(|field| field.parse::<f64>().ok())
-            .sum();
+        let ticks = after_name.split_whitespace().skip(11).take(2);
+        let ticks: f64 = ticks.filter_map(|field| field.parse::<f64>().ok()).sum();
         ticks / TICKS_PER_S
     }
 

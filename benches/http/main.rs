@@ -93,10 +93,8 @@ fn main() {
         args.rounds = 1;
         args.seconds = 0.02;
     }
-    let given: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|argument| argument != "--bench")
-        .collect();
+    let given = std::env::args().skip(1);
+    let given: Vec<String> = given.filter(|argument| argument != "--bench").collect();
     print_machine(
         format!("cargo bench --bench http -- {}", given.join(" ")).trim_end_matches([' ', '-']),
     );
@@ -410,14 +408,10 @@ async fn rows(real: &Real, filter: &str, recorder: &mut Recorder<'_>) -> Vec<Row
 
 impl Row {
     fn new(name: &'static str, exchanges: Vec<Exchange>, recorder: &Recorder<'_>) -> Row {
-        let heads = recorder
-            .answers
-            .last()
-            .map_or(0, |(_, recorded)| recorded.head.len());
-        let bodies = exchanges
-            .iter()
-            .map(|exchange| exchange.body_bytes as f64)
-            .sum::<f64>();
+        let heads = recorder.answers.last();
+        let heads = heads.map_or(0, |(_, recorded)| recorded.head.len());
+        let bodies = exchanges.iter().map(|exchange| exchange.body_bytes as f64);
+        let bodies = bodies.sum::<f64>();
         Row {
             name,
             bytes: bodies / exchanges.len() as f64 + heads as f64,

@@ -80,11 +80,8 @@ async fn add_size(table: &mut Table, args: &Args, name: &str, world: &World) {
         let mut began = Some(began);
         for (column, target) in columns.iter_mut().zip([&poll].into_iter().chain(&targets)) {
             let began = began.take().unwrap_or_else(Instant::now);
-            let answer = fetch(
-                server.address,
-                &caller.request(target, "Accept-Encoding: gzip\r\n"),
-            )
-            .await;
+            let request = caller.request(target, "Accept-Encoding: gzip\r\n");
+            let answer = fetch(server.address, &request).await;
             column.push(began.elapsed().as_secs_f64() * 1e3);
             assert_eq!(parse_head(&answer.head).0, StatusCode::OK, "{target}");
         }
@@ -150,11 +147,8 @@ async fn first_answer(
         address: server.address,
         key: &world.keys[0],
     };
-    let answer = fetch(
-        server.address,
-        &caller.request(target, &format!("{ROW_HEADER}: 0\r\n")),
-    )
-    .await;
+    let request = caller.request(target, &format!("{ROW_HEADER}: 0\r\n"));
+    let answer = fetch(server.address, &request).await;
     let elapsed = began.elapsed();
     assert_eq!(parse_head(&answer.head).0, StatusCode::OK, "{target}");
     (elapsed.as_secs_f64() * 1e3, answer)

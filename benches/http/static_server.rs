@@ -67,10 +67,8 @@ async fn serve(answers: Arc<Vec<Prepared>>) {
         workers.next_worker().spawn(async move {
             let stream = TcpStream::from_std(stream).expect("a stream comes into a runtime");
             let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
-                let row = request
-                    .headers()
-                    .get(ROW_HEADER)
-                    .and_then(|row| row.to_str().ok());
+                let row = request.headers().get(ROW_HEADER);
+                let row = row.and_then(|row| row.to_str().ok());
                 let answer = row.and_then(|row| answers.get(row.parse::<usize>().ok()?));
                 let response = match answer {
                     None => {

@@ -24,10 +24,8 @@ impl Assembly {
             .read_to_end(&mut text)
             .expect("an export is a gzip member");
         let lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
-        let texts: Vec<Vec<u8>> = lines
-            .chunks(PART_RECORDS)
-            .map(|lines| lines.concat())
-            .collect();
+        let texts = lines.chunks(PART_RECORDS);
+        let texts: Vec<Vec<u8>> = texts.map(|lines| lines.concat()).collect();
         let parts = texts.iter().map(|text| deflate(text)).collect();
         let changed = texts[texts.len() / 2].clone();
         Assembly { parts, changed }
@@ -66,11 +64,8 @@ fn deflate(text: &[u8]) -> Vec<u8> {
     compress
         .compress_vec(text, &mut deflated, FlushCompress::Full)
         .expect("texts can be compressed");
-    assert_eq!(
-        compress.total_in(),
-        text.len() as u64,
-        "the room is enough for all"
-    );
+    let total_in = compress.total_in();
+    assert_eq!(total_in, text.len() as u64, "the room is enough for all");
     deflated.shrink_to_fit();
     deflated
 }

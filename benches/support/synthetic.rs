@@ -304,10 +304,8 @@ fn organization(number: u64) -> Organization {
 
 fn tag(number: u64) -> Tag {
     // One kind after the other, numbered by the row, so that each is unique.
-    let kind = TAG_KINDS
-        .into_iter()
-        .cycle()
-        .nth(usize::try_from(number).expect("tags are few"));
+    let mut kind = TAG_KINDS.into_iter().cycle();
+    let kind = kind.nth(usize::try_from(number).expect("tags are few"));
     let fields = TagFields {
         kind: kind.map(str::to_owned),
         name: Some(format!("Choice {}", number + 1)),

@@ -157,10 +157,8 @@ mod tests {
             let window = rate.count_failure(address(text), now);
             assert_eq!(window.is_exceeded, expected, "{text}");
         }
-        assert_eq!(
-            rate.address_window(address("192.0.2.1"), now).remaining,
-            ADDRESS_LIMIT
-        );
+        let remaining = rate.address_window(address("192.0.2.1"), now).remaining;
+        assert_eq!(remaining, ADDRESS_LIMIT);
     }
 
     #[test]
@@ -188,11 +186,8 @@ mod tests {
         let _ = windows.count(running, 9, at(60_000));
         assert_eq!(windows.0.lock().len(), MAX_WINDOWS);
         let _ = windows.count(beyond, 9, at(60_000));
-        assert_eq!(
-            windows.0.lock().len(),
-            2,
-            "those of the first minute are dropped"
-        );
+        let count = windows.0.lock().len();
+        assert_eq!(count, 2, "those of the first minute are dropped");
         assert_eq!(
             windows.peek(running, 9, at(60_000)),
             Window {
@@ -216,11 +211,8 @@ mod tests {
             reset_s: 60,
             is_exceeded: false,
         };
-        assert_eq!(
-            rate.keys.peek("a", 3, start),
-            full,
-            "one that has not begun"
-        );
+        let peek = rate.keys.peek("a", 3, start);
+        assert_eq!(peek, full, "one that has not begun");
         let _ = rate.keys.count("a", 3, start);
         let cases = [
             ("a", 0, 2, 60),

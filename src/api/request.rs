@@ -259,11 +259,8 @@ mod tests {
                 "not before its key is checked again"
             );
             exchange.key.clone_from(&key);
-            assert_eq!(
-                until(&exchange),
-                Some(Duration::from_secs(60)),
-                "woken after {woken_s} s"
-            );
+            let expected = Some(Duration::from_secs(60));
+            assert_eq!(until(&exchange), expected, "woken after {woken_s} s");
         }
         exchange.wake(came + Duration::from_secs(60), now(), true);
         exchange.key.clone_from(&key);
@@ -300,10 +297,8 @@ mod tests {
             },
         ];
         assert!(others.iter().all(|other| *other != interest));
-        assert_eq!(
-            (interest.dataset, interest.witness),
-            (Dataset::Journals, WITNESS)
-        );
+        let expected = (Dataset::Journals, WITNESS);
+        assert_eq!((interest.dataset, interest.witness), expected);
     }
 
     #[test]
@@ -361,10 +356,8 @@ mod tests {
             wall.plus_s(5),
             "its key may have expired meanwhile"
         );
-        assert_eq!(
-            (exchange.since, exchange.request.at),
-            (came + Duration::from_secs(5), came)
-        );
+        let expected = (came + Duration::from_secs(5), came);
+        assert_eq!((exchange.since, exchange.request.at), expected);
         assert!(exchange.key.is_none() && matches!(exchange.window, RateHeaders::OfAddress));
         assert!(
             exchange.is_counted && exchange.has_polled_for_key,

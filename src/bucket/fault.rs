@@ -248,10 +248,8 @@ mod tests {
             300, 301, 307, 308, 400, 402, 405, 407, 410, 411, 422, 424, 426, 428, 430, 431, 499,
             501,
         ];
-        let cases = temporary
-            .map(|status| (status, true))
-            .into_iter()
-            .chain(permanent.map(|status| (status, false)));
+        let cases = temporary.map(|status| (status, true)).into_iter();
+        let cases = cases.chain(permanent.map(|status| (status, false)));
         for (status, expected) in cases {
             let error = generic(format!(
                 "request failed with status code: {status}: <Code>Some</Code>"
@@ -301,10 +299,8 @@ mod tests {
         let failure = Failure::of(&generic(
             "status code: 403\n<Code>Denied</Code>  <Message>not\n you</Message>",
         ));
-        assert_eq!(
-            (failure.status, failure.code.as_str()),
-            (Some(403), "Denied")
-        );
+        let expected = (Some(403), "Denied");
+        assert_eq!((failure.status, failure.code.as_str()), expected);
         assert_eq!(failure.text, "403 Denied: not you");
         assert_eq!(Failure::of(&generic("status code: 503: ")).text, "503");
         assert_eq!(Failure::of(&generic("x".repeat(1000))).text.len(), 300);

@@ -329,12 +329,8 @@ mod tests {
             assert_eq!(folder.create(name, b"x".to_vec()), Ok(Created::New));
         }
         fs::write(folder.root.join("log/.hidden"), "x").unwrap();
-        let names: Vec<String> = folder
-            .list("log", None)
-            .unwrap()
-            .into_iter()
-            .map(|found| found.name)
-            .collect();
+        let names = folder.list("log", None).unwrap().into_iter();
+        let names: Vec<String> = names.map(|found| found.name).collect();
         assert_eq!(names.len(), 2, "{names:?}");
         assert!(folder.get("log/2/3/4").unwrap().is_some());
         assert_eq!(folder.list("states", None).unwrap(), []);
@@ -345,10 +341,8 @@ mod tests {
         folder.delete("alive").unwrap();
         fs::remove_file(folder.root.join("log/.hidden")).unwrap();
         folder.delete("log/1").unwrap();
-        assert!(
-            folder.root.is_dir() && !folder.root.join("log").exists(),
-            "the root folder stays"
-        );
+        assert!(folder.root.is_dir(), "the root folder stays");
+        assert!(!folder.root.join("log").exists(), "the root folder stays");
     }
 
     #[test]
@@ -432,11 +426,8 @@ mod tests {
                     Ok(Created::New)
                 }
             });
-            assert_eq!(
-                created.is_ok(),
-                expected,
-                "{failures} failures: {created:?}"
-            );
+            let found = created.is_ok();
+            assert_eq!(found, expected, "{failures} failures: {created:?}");
             assert_eq!(tries.get(), failures + i32::from(expected));
         }
         let other = folder.retried(&folder.root, || Err(ErrorKind::PermissionDenied.into()));
@@ -457,10 +448,8 @@ mod tests {
         ];
         for (name, expected) in cases {
             let path = at(name);
-            let expected: Vec<PathBuf> = expected
-                .iter()
-                .map(|name| at(name).components().collect())
-                .collect();
+            let expected = expected.iter().map(|name| at(name).components().collect());
+            let expected: Vec<PathBuf> = expected.collect();
             assert_eq!(parents_of_new(&path), expected, "{name}");
             Folder::new(&path).prepare().unwrap();
             assert!(path.is_dir() && parents_of_new(&path).is_empty(), "{name}");

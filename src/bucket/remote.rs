@@ -348,12 +348,8 @@ mod tests {
     }
 
     fn names(remote: &Remote, folder: &str, after: Option<&str>) -> Vec<String> {
-        let mut names: Vec<String> = remote
-            .list(folder, after)
-            .unwrap()
-            .into_iter()
-            .map(|found| found.name)
-            .collect();
+        let names = remote.list(folder, after).unwrap().into_iter();
+        let mut names: Vec<String> = names.map(|found| found.name).collect();
         names.sort_unstable();
         names
     }
@@ -362,23 +358,15 @@ mod tests {
     fn prefixes_that_begin_alike_do_not_share_objects() {
         let store = Arc::new(InMemory::new());
         let prefixes = ["", "a", "a/b", "a/bc", "a/b/log", "ab", "log"];
-        let buckets: Vec<Remote> = prefixes
-            .iter()
-            .map(|prefix| below(&store, prefix))
-            .collect();
+        let buckets = prefixes.iter();
+        let buckets: Vec<Remote> = buckets.map(|prefix| below(&store, prefix)).collect();
         for (bucket, prefix) in buckets.iter().zip(prefixes) {
             for name in ["log/1", "logs/1", "log1", "alive"] {
                 let content = format!("{prefix} {name}").into_bytes();
-                assert_eq!(
-                    bucket.create(name, content),
-                    Ok(Created::New),
-                    "{prefix:?} {name}"
-                );
-                assert_eq!(
-                    bucket.create(name, Vec::new()),
-                    Ok(Created::Exists),
-                    "{prefix:?} {name}"
-                );
+                let found = bucket.create(name, content);
+                assert_eq!(found, Ok(Created::New), "{prefix:?} {name}");
+                let found = bucket.create(name, Vec::new());
+                assert_eq!(found, Ok(Created::Exists), "{prefix:?} {name}");
             }
         }
         for (bucket, prefix) in buckets.iter().zip(prefixes) {

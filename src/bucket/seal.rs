@@ -157,11 +157,8 @@ mod tests {
     fn sealed_objects_round_trip() {
         for bytes in [&b""[..], b"x", &[7; 100_000]] {
             let sealed = seal(Some(&key(1)), "log/1", bytes).unwrap();
-            assert_eq!(
-                sealed,
-                seal(Some(&key(1)), "log/1", bytes).unwrap(),
-                "deterministic"
-            );
+            let expected = seal(Some(&key(1)), "log/1", bytes).unwrap();
+            assert_eq!(sealed, expected, "deterministic");
             assert_eq!(sealed.len(), MARK.len() + 16 + bytes.len());
             assert_eq!(unseal(Some(&key(1)), "log/1", sealed).unwrap(), bytes);
             let plain = seal(None, "log/1", bytes).unwrap();
@@ -193,11 +190,8 @@ mod tests {
         assert!(
             matches!(refused(None, "log/1", &sealed), BucketError::Refused(text) if text.contains("--seal-key"))
         );
-        assert!(
-            refused(Some(&key(1)), "log/1", b"plain")
-                .to_string()
-                .contains("it is not sealed")
-        );
+        let told = refused(Some(&key(1)), "log/1", b"plain").to_string();
+        assert!(told.contains("it is not sealed"));
         for at in 0..sealed.len() {
             let mut changed = sealed.clone();
             changed[at] ^= 1;
@@ -295,22 +289,13 @@ mod tests {
         }
         // The key itself, without an encoding.
         fs::write(&path, [0xff; 64]).unwrap();
-        assert!(
-            SealKey::load(&path)
-                .unwrap_err()
-                .contains("openssl rand -hex 64")
-        );
-        assert!(
-            SealKey::load(&folder.path().join("none"))
-                .unwrap_err()
-                .contains("there is no file")
-        );
+        let told = SealKey::load(&path).unwrap_err();
+        assert!(told.contains("openssl rand -hex 64"));
+        let told = SealKey::load(&folder.path().join("none")).unwrap_err();
+        assert!(told.contains("there is no file"));
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        assert!(
-            SealKey::load(folder.path())
-                .unwrap_err()
-                .contains("is a folder")
-        );
+        let told = SealKey::load(folder.path()).unwrap_err();
+        assert!(told.contains("is a folder"));
         // Both encodings of the same bytes give the same key. Half of the bytes give another key.
         let of = |text: &str| SealKey::parse(text.as_bytes()).unwrap().0;
         assert_eq!(of(&hex), of(&BASE64.encode(&bytes)));

@@ -171,10 +171,8 @@ mod tests {
             "file:///srv/feed?x", Err("names no folder"), "";
         ];
         let url = |text: &str| text.parse::<BucketUrl>().unwrap();
-        assert!(
-            url("s3://feed/a/b") != url("s3://feed/a/bc")
-                && url("s3://feed/a") != url("gs://feed/a")
-        );
+        assert!(url("s3://feed/a/b") != url("s3://feed/a/bc"));
+        assert!(url("s3://feed/a") != url("gs://feed/a"));
         for (text, expected, shown) in cases {
             match (text.parse::<BucketUrl>(), expected) {
                 (Ok(url), Ok(location)) => {

@@ -222,23 +222,14 @@ mod tests {
 
     #[test]
     fn contacts_are_mail_addresses_or_pages() {
-        let cases = [
-            ("feed@data.example", Ok("mailto:feed@data.example")),
-            ("mailto:a.b+c@x-y.example", Ok("mailto:a.b+c@x-y.example")),
-            ("http://example.org/help", Ok("http://example.org/help")),
-            ("https://example.org/a&b/", Ok("https://example.org/a&b")),
-            ("", Err("write a mail address")),
-            ("example.org", Err("write a mail address")),
-            ("@example.org", Err("write a mail address")),
-            ("feed@", Err("write a mail address")),
-            ("a@b@c", Err("write a mail address")),
-            ("a b@example.org", Err("write a mail address")),
-            ("feed@example.org?cc=x", Err("write a mail address")),
-            ("mailto:https://example.org", Err("write a mail address")),
-            ("javascript:alert(1)", Err("write a mail address")),
-            ("ftp://example.org", Err("write a mail address")),
-            ("https://", Err("write a mail address")),
-            ("https://x/\"><script>", Err("write a mail address")),
+        let cases = outcomes![
+            "feed@data.example" => Ok("mailto:feed@data.example");
+            "mailto:a.b+c@x-y.example" => Ok("mailto:a.b+c@x-y.example");
+            "http://example.org/help" => Ok("http://example.org/help");
+            "https://example.org/a&b/" => Ok("https://example.org/a&b");
+            "" "example.org" "@example.org" "feed@" "a@b@c" "a b@example.org"
+            "feed@example.org?cc=x" "mailto:https://example.org" "javascript:alert(1)"
+            "ftp://example.org" "https://" "https://x/\"><script>" => Err("write a mail address");
         ];
         check(parse_contact, &cases);
     }
@@ -279,27 +270,18 @@ mod tests {
 
     #[test]
     fn durations_are_read() {
-        let cases = [
-            ("90s", Some(90_000)),
-            ("250ms", Some(250)),
-            ("5m", Some(300_000)),
-            ("24h", Some(86_400_000)),
-            ("7d", Some(604_800_000)),
-            ("0s", Some(0)),
-            ("90", None),
-            ("s", None),
-            ("", None),
-            ("-1s", None),
-            ("1.5h", Some(5_400_000)),
-            ("5min", Some(300_000)),
-            ("2w", Some(1_209_600_000)),
-            ("soon", None),
-            ("99999999999999999999d", None),
-            ("365250d", Some(31_557_600_000_000)),
-            ("365250d 1ms", None),
-            ("500000000000y", None),
-            ("1h 30m", Some(5_400_000)),
-            ("1M", Some(2_630_016_000)),
+        let cases = outcomes![
+            "90s" => Some(90_000);
+            "250ms" => Some(250);
+            "5m" "5min" => Some(300_000);
+            "24h" => Some(86_400_000);
+            "7d" => Some(604_800_000);
+            "0s" => Some(0);
+            "90" "s" "" "-1s" "soon" "99999999999999999999d" "365250d 1ms" "500000000000y" => None;
+            "1.5h" "1h 30m" => Some(5_400_000);
+            "2w" => Some(1_209_600_000);
+            "365250d" => Some(31_557_600_000_000);
+            "1M" => Some(2_630_016_000);
         ];
         for (text, expected) in cases {
             let read = parse_duration(text).ok().map(|read| read.as_millis());
@@ -310,74 +292,53 @@ mod tests {
     #[test]
     fn ends_of_periods_are_read() {
         let now = parse_time("2026-11-22T12:00:00Z").unwrap();
-        let cases = [
-            ("2026-12-31", Ok("2027-01-01T00:00:00Z")),
-            ("2026-11-22", Ok("2026-11-23T00:00:00Z")),
-            ("2026-12-31T18:00:00+02:00", Ok("2026-12-31T16:00:00Z")),
-            ("30d", Ok("2026-12-22T12:00:00Z")),
-            ("2w", Ok("2026-12-06T12:00:00Z")),
-            ("90min", Ok("2026-11-22T13:30:00Z")),
-            ("2026-11-21", Err("in the past")),
-            ("2020-01-01T00:00:00Z", Err("now is 2026-11-22T12:00:00Z")),
-            ("2026-11-22T12:00:00Z", Err("in the past")),
-            ("2026-11-22T12:00:01Z", Ok("2026-11-22T12:00:01Z")),
-            ("2026-11-22T13:00:00+01:00", Err("in the past")),
-            ("2026-02-28", Err("in the past")),
-            ("2028-02-28", Ok("2028-02-29T00:00:00Z")),
-            ("1s", Ok("2026-11-22T12:00:01Z")),
-            ("500ms", Err("in the past")),
-            ("m", Err("`m` means minutes")),
-            ("1h 30m", Ok("2026-11-22T13:30:00Z")),
-            ("0s", Err("in the past")),
-            ("6m", Err("`6min`")),
-            ("tomorrow", Err("write a date")),
-            ("31.12.2026", Err("write a date")),
+        let cases = outcomes![
+            "2026-12-31" => Ok("2027-01-01T00:00:00Z");
+            "2026-11-22" => Ok("2026-11-23T00:00:00Z");
+            "2026-12-31T18:00:00+02:00" => Ok("2026-12-31T16:00:00Z");
+            "30d" => Ok("2026-12-22T12:00:00Z");
+            "2w" => Ok("2026-12-06T12:00:00Z");
+            "90min" "1h 30m" => Ok("2026-11-22T13:30:00Z");
+            "2026-11-21" "2026-11-22T12:00:00Z" "2026-11-22T13:00:00+01:00" "2026-02-28" "500ms"
+            "0s" => Err("in the past");
+            "2020-01-01T00:00:00Z" => Err("now is 2026-11-22T12:00:00Z");
+            "2026-11-22T12:00:01Z" "1s" => Ok("2026-11-22T12:00:01Z");
+            "2028-02-28" => Ok("2028-02-29T00:00:00Z");
+            "m" => Err("`m` means minutes");
+            "6m" => Err("`6min`");
+            "tomorrow" "31.12.2026" => Err("write a date");
         ];
         check(|text| end_after(text, now), &cases);
     }
 
     #[test]
     fn addresses_are_read() {
-        let cases = [
-            ("127.0.0.1:8080", Ok("127.0.0.1:8080")),
-            ("8080", Ok("127.0.0.1:8080")),
-            (":8080", Ok("127.0.0.1:8080")),
-            ("localhost:0", Ok("127.0.0.1:0")),
-            ("[::1]:8080", Ok("[::1]:8080")),
-            ("0.0.0.0:80", Ok("0.0.0.0:80")),
-            ("::1", Err("[::1]:8080")),
-            ("10.0.0.1", Err("a port")),
-            ("localhost", Err("127.0.0.1:8080")),
-            ("127.0.0.1:99999", Err("0 to 65535")),
-            ("70000", Err("0 to 65535")),
-            (":http", Err("0 to 65535")),
-            ("*:8080", Err("0.0.0.0:8080 for every address")),
-            ("http://127.0.0.1:8080", Err("without a scheme")),
-            ("example.org:8080", Err("0.0.0.0:8080 for every address")),
-            ("", Err("a port")),
+        let cases = outcomes![
+            "127.0.0.1:8080" "8080" ":8080" => Ok("127.0.0.1:8080");
+            "localhost:0" => Ok("127.0.0.1:0");
+            "[::1]:8080" => Ok("[::1]:8080");
+            "0.0.0.0:80" => Ok("0.0.0.0:80");
+            "::1" => Err("[::1]:8080");
+            "10.0.0.1" "" => Err("a port");
+            "localhost" => Err("127.0.0.1:8080");
+            "127.0.0.1:99999" "70000" ":http" => Err("0 to 65535");
+            "*:8080" "example.org:8080" => Err("0.0.0.0:8080 for every address");
+            "http://127.0.0.1:8080" => Err("without a scheme");
         ];
         check(parse_listen, &cases);
     }
 
     #[test]
     fn years_are_read() {
-        let cases = [
-            ("2026", Some(2026..=2026)),
-            ("2024..2027", Some(2024..=2027)),
-            ("2024..2024", Some(2024..=2024)),
-            ("1900", Some(1900..=1900)),
-            ("2100", Some(2100..=2100)),
-            ("1900..2100", Some(1900..=2100)),
-            ("2099..2101", None),
-            ("1899..1900", None),
-            ("1899", None),
-            ("2101", None),
-            ("2027..2024", None),
-            ("2024..", None),
-            ("2024-2027", None),
-            ("20260", None),
-            ("02026", None),
-            ("x", None),
+        let cases = outcomes![
+            "2026" => Some(2026..=2026);
+            "2024..2027" => Some(2024..=2027);
+            "2024..2024" => Some(2024..=2024);
+            "1900" => Some(1900..=1900);
+            "2100" => Some(2100..=2100);
+            "1900..2100" => Some(1900..=2100);
+            "2099..2101" "1899..1900" "1899" "2101" "2027..2024" "2024.." "2024-2027" "20260"
+            "02026" "x" => None;
         ];
         for (text, expected) in cases {
             assert_eq!(parse_years(text).ok(), expected, "{text:?}");
@@ -386,40 +347,23 @@ mod tests {
 
     #[test]
     fn urls_are_read() {
-        let cases = [
-            ("https://feed.example.org", Ok("https://feed.example.org")),
-            ("http://h", Ok("http://h")),
-            ("https://h/", Ok("https://h")),
-            ("https://h/a/b//", Ok("https://h/a/b")),
-            ("https://h:8443/a", Ok("https://h:8443/a")),
-            ("feed.example.org", Err("with its scheme")),
-            ("https://", Err("such as")),
-            ("https:///", Err("such as")),
-            ("", Err("such as")),
-            ("ftp://h", Err("such as")),
-            ("https://h/?a", Err("such as")),
-            ("https://h/#a", Err("such as")),
-            ("https://h/a b", Err("such as")),
-            ("https://h/it's", Err("such as")),
-            ("https://h/\"", Err("such as")),
-            ("https://h/$(x)", Err("such as")),
-            ("https://h/`x`", Err("such as")),
-            ("https://h/\\", Err("such as")),
-            ("https://h/<b>", Err("such as")),
-            ("https://h/>", Err("such as")),
-            ("https://h/\n", Err("such as")),
-            ("o'neill.example.org", Err("such as")),
+        let cases = outcomes![
+            "https://feed.example.org" => Ok("https://feed.example.org");
+            "http://h" => Ok("http://h");
+            "https://h/" => Ok("https://h");
+            "https://h/a/b//" => Ok("https://h/a/b");
+            "https://h:8443/a" => Ok("https://h:8443/a");
+            "feed.example.org" => Err("with its scheme");
+            "https://" "https:///" "" "ftp://h" "https://h/?a" "https://h/#a" "https://h/a b"
+            "https://h/it's" "https://h/\"" "https://h/$(x)" "https://h/`x`" "https://h/\\"
+            "https://h/<b>" "https://h/>" "https://h/\n" "o'neill.example.org" => Err("such as");
         ];
         check(parse_url, &cases);
-        assert_eq!(
-            parse_public_url("https://h/api/").as_deref(),
-            Ok("https://h/api")
-        );
+        let expected = Ok("https://h/api");
+        assert_eq!(parse_public_url("https://h/api/").as_deref(), expected);
         for text in ["https://h/api/v1", "https://h/api/v1/"] {
-            assert_eq!(
-                parse_public_url(text).unwrap_err(),
-                "write it without /v1: https://h/api"
-            );
+            let expected = "write it without /v1: https://h/api";
+            assert_eq!(parse_public_url(text).unwrap_err(), expected);
         }
     }
 

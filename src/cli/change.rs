@@ -378,11 +378,8 @@ mod tests {
             let all = license_changes("acme", 0, 0, count);
             let text = all.describe_license("acme", Dataset::Journals);
             assert!(text.lines().count() == count.min(21) as usize, "{text}");
-            assert!(
-                text.starts_with("  leave  1 C1\n  leave  2 C2\n")
-                    && text.lines().last().unwrap().contains(last.trim()),
-                "{text}"
-            );
+            assert!(text.starts_with("  leave  1 C1\n  leave  2 C2\n"), "{text}");
+            assert!(text.lines().last().unwrap().contains(last.trim()), "{text}");
             assert_eq!(all.describe_license("acme", Dataset::Conferences), "");
             assert_eq!(all.describe_license("acm", Dataset::Journals), "");
         }

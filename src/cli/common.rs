@@ -368,16 +368,8 @@ mod tests {
     #[test]
     fn the_command_that_creates_a_folder_creates_just_this_one() {
         let root = tempfile::tempdir().unwrap();
-        for name in [
-            "plain",
-            "with blank",
-            "it's",
-            "a\"b",
-            "$HOME",
-            "`touch pwned`",
-            "$(touch pwned)",
-            "a/b/c",
-            "*",
+        for name in words![
+            "plain" "with blank" "it's" "a\"b" "$HOME" "`touch pwned`" "$(touch pwned)" "a/b/c" "*"
         ] {
             let file = root.path().join(name).join("feed.redb");
             let told = require_folder(&file).unwrap_err().to_string();

@@ -277,11 +277,8 @@ mod tests {
             ("--json key --db=other.redb list", "key list"),
         ];
         for (arguments, expected) in cases {
-            let given: Vec<OsString> = ["medfeed"]
-                .into_iter()
-                .chain(arguments.split(' '))
-                .map(OsString::from)
-                .collect();
+            let given = ["medfeed"].into_iter().chain(arguments.split(' '));
+            let given: Vec<OsString> = given.map(OsString::from).collect();
             let (_, name) = Cli::parse_named(&given).unwrap();
             assert_eq!(name, expected, "{arguments}");
         }
@@ -345,11 +342,8 @@ mod tests {
             let (Cli { common, .. }, name) =
                 Cli::parse_named(&words(&format!("medfeed {line}"))).unwrap();
             assert_eq!(name, "license list", "{line}");
-            assert_eq!(
-                (common.db.to_str(), common.json),
-                (Some("x.redb"), true),
-                "{line}"
-            );
+            let expected = (Some("x.redb"), true);
+            assert_eq!((common.db.to_str(), common.json), expected, "{line}");
             let waits = (
                 common.wait.as_secs(),
                 common.publish_wait.map(|time| time.as_secs()),

@@ -231,21 +231,9 @@ mod tests {
 
     #[test]
     fn only_exact_numbers_and_dates_are_no_texts() {
-        let numbers = [
-            ("0.0", true),
-            ("5.0", true),
-            ("1.5", true),
-            ("0.1", true),
-            ("5", false),
-            ("1.50", false),
-            ("01.0", false),
-            ("999999999999999.0", true),
-            ("1000000000000000.0", false),
-            ("1e3", false),
-            ("", false),
-            ("x", false),
-            ("inf", false),
-            ("NaN", false),
+        let numbers = outcomes![
+            "0.0" "5.0" "1.5" "0.1" "999999999999999.0" => true;
+            "5" "1.50" "01.0" "1000000000000000.0" "1e3" "" "x" "inf" "NaN" => false;
         ];
         for (cell, expected) in numbers {
             assert_eq!(is_exact(cell), expected, "{cell}");

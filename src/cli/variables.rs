@@ -206,14 +206,9 @@ mod tests {
         }
         let mut found = BTreeSet::new();
         forms(&crate::cli::program(), &mut found);
-        let expected = [
-            "list admin-host",
-            "list cors-origin",
-            "list trusted-proxy",
-            "switch create",
-            "switch json",
-            "switch plain-http",
-            "switch reuse-port",
+        let expected = words![
+            "list admin-host" "list cors-origin" "list trusted-proxy" "switch create" "switch json"
+            "switch plain-http" "switch reuse-port"
         ];
         assert_eq!(Vec::from_iter(found), expected);
     }
@@ -265,20 +260,14 @@ mod tests {
     #[test]
     fn unknown_variables_are_reported() {
         let program = crate::cli::program();
-        let cases = cases![
-            "MEDFEED_YEAR", Some("some options have none");
-            "MEDFEED_DRY_RUN", Some("some options have none");
-            "MEDFEED_LISTN", Some("did you mean `MEDFEED_LISTEN`?");
-            "MEDFEED_PUBLISH_UR", Some("did you mean `MEDFEED_PUBLISH_URL`?");
-            "MEDFEED_DATABASE_FOLDER", Some("`medfeed COMMAND --help` lists the variables");
-            "MEDFEED_PORT", Some("lists the variables");
-            "MEDFEED_DB", None;
-            "MEDFEED_PUBLISH_URL", None;
-            "MEDFEED_CACHE_BYTES", None;
-            "MEDFEED_KEY", None;
-            "MEDFEED_BENCH_LARGE", None;
-            "MEDFEED_AXE", None;
-            "PATH", None;
+        let cases = outcomes![
+            "MEDFEED_YEAR" "MEDFEED_DRY_RUN" => Some("some options have none");
+            "MEDFEED_LISTN" => Some("did you mean `MEDFEED_LISTEN`?");
+            "MEDFEED_PUBLISH_UR" => Some("did you mean `MEDFEED_PUBLISH_URL`?");
+            "MEDFEED_DATABASE_FOLDER" => Some("`medfeed COMMAND --help` lists the variables");
+            "MEDFEED_PORT" => Some("lists the variables");
+            "MEDFEED_DB" "MEDFEED_PUBLISH_URL" "MEDFEED_CACHE_BYTES" "MEDFEED_KEY"
+            "MEDFEED_BENCH_LARGE" "MEDFEED_AXE" "PATH" => None;
         ];
         for (name, expected) in cases {
             let warning = unknown(&program, [OsString::from(name)].into_iter())

@@ -328,25 +328,17 @@ mod tests {
     #[test]
     fn codes_are_those_of_the_contract() {
         let codes = CODES.map(|info| (info.name, info.status.as_u16()));
-        let expected = [
-            ("invalid_parameter", 400),
-            ("unknown_parameter", 400),
-            ("invalid_cursor", 400),
-            ("invalid_sync_token", 400),
-            ("invalid_request", 400),
-            ("missing_api_key", 401),
-            ("invalid_api_key", 401),
-            ("revoked_api_key", 401),
-            ("expired_api_key", 401),
-            ("dataset_not_licensed", 403),
-            ("ip_not_allowed", 403),
-            ("record_not_found", 404),
-            ("not_found", 404),
-            ("method_not_allowed", 405),
-            ("resync_required", 410),
-            ("rate_limited", 429),
-            ("internal_error", 500),
-            ("unavailable", 503),
+        let expected = outcomes![
+            "invalid_parameter" "unknown_parameter" "invalid_cursor" "invalid_sync_token"
+            "invalid_request" => 400;
+            "missing_api_key" "invalid_api_key" "revoked_api_key" "expired_api_key" => 401;
+            "dataset_not_licensed" "ip_not_allowed" => 403;
+            "record_not_found" "not_found" => 404;
+            "method_not_allowed" => 405;
+            "resync_required" => 410;
+            "rate_limited" => 429;
+            "internal_error" => 500;
+            "unavailable" => 503;
         ];
         assert_eq!(codes, expected);
         assert_eq!(Code::ALL.map(|code| code.info().code), Code::ALL);

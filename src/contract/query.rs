@@ -203,29 +203,19 @@ mod tests {
     #[test]
     fn escapes_are_decoded() {
         // A text, and its decoded form in a path and in a query.
-        let cases = [
-            ("", Some(""), Some("")),
-            ("plain", Some("plain"), Some("plain")),
-            ("a+b", Some("a+b"), Some("a b")),
-            ("a%2Bb", Some("a+b"), Some("a+b")),
-            ("a%2bb", Some("a+b"), Some("a+b")),
-            ("%41%7A", Some("Az"), Some("Az")),
-            ("%C3%A9", Some("é"), Some("é")),
-            ("é%20", Some("é "), Some("é ")),
-            ("%2541", Some("%41"), Some("%41")),
-            ("%00", Some("\0"), Some("\0")),
-            ("%FF", None, None),
-            ("%C3", None, None),
-            ("%", None, None),
-            ("%4", None, None),
-            ("ab%", None, None),
-            ("%4g", None, None),
-            ("%g4", None, None),
-            ("%+1", None, None),
-            ("% 1", None, None),
-            ("+%", None, None),
+        let cases = outcomes![
+            "" => (Some(""), Some(""));
+            "plain" => (Some("plain"), Some("plain"));
+            "a+b" => (Some("a+b"), Some("a b"));
+            "a%2Bb" "a%2bb" => (Some("a+b"), Some("a+b"));
+            "%41%7A" => (Some("Az"), Some("Az"));
+            "%C3%A9" => (Some("é"), Some("é"));
+            "é%20" => (Some("é "), Some("é "));
+            "%2541" => (Some("%41"), Some("%41"));
+            "%00" => (Some("\0"), Some("\0"));
+            "%FF" "%C3" "%" "%4" "ab%" "%4g" "%g4" "%+1" "% 1" "+%" => (None, None);
         ];
-        for (text, in_path, in_query) in cases {
+        for (text, (in_path, in_query)) in cases {
             assert_eq!(
                 percent_decode(text, false).as_deref(),
                 in_path,
@@ -359,16 +349,10 @@ mod tests {
             let given = |value: String| read(&query(path, &format!("{name}={value}")));
             assert_eq!(read(&query(path, "")), absent, "{path} without {name}");
             for value in [min, min + 1, max - 1, max] {
-                assert_eq!(
-                    given(value.to_string()),
-                    Some(value),
-                    "{path} {name}={value}"
-                );
-                assert_eq!(
-                    given(format!("00{value}")),
-                    Some(value),
-                    "{path} {name}=00{value}"
-                );
+                let expected = Some(value);
+                assert_eq!(given(value.to_string()), expected, "{path} {name}={value}");
+                let found = given(format!("00{value}"));
+                assert_eq!(found, Some(value), "{path} {name}=00{value}");
             }
             for value in [
                 (max + 1).to_string(),

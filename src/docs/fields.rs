@@ -173,10 +173,8 @@ mod tests {
                 "therapy_areas" "organizations" "tags" "updated_at"
             ]
         );
-        assert_eq!(
-            never_null::<JournalFields>(),
-            ["id", "name", "organizations", "tags", "updated_at"]
-        );
+        let expected = ["id", "name", "organizations", "tags", "updated_at"];
+        assert_eq!(never_null::<JournalFields>(), expected);
     }
 
     #[test]
@@ -184,13 +182,7 @@ mod tests {
         let dates = DateStatus::ALL.map(status_date);
         assert_eq!(
             dates,
-            [
-                "always given",
-                "always given",
-                "always given",
-                "always null",
-                "given or null"
-            ]
+            words!["always given" "always given" "always given" "always null" "given or null"]
         );
     }
 }

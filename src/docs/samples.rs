@@ -251,11 +251,8 @@ mod tests {
         ] {
             let lines = indented(&json);
             let value: Value = serde_json::from_slice(&json).unwrap();
-            assert_eq!(
-                serde_json::from_str::<Value>(&lines).unwrap(),
-                value,
-                "{lines}"
-            );
+            let from_str = serde_json::from_str::<Value>(&lines).unwrap();
+            assert_eq!(from_str, value, "{lines}");
         }
         assert_eq!(
             indented(br#"{"a":[],"b":[1,{"c":"x, y"}]}"#),

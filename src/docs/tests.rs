@@ -17,11 +17,8 @@ fn text(contract: &Contract, path: &str) -> String {
 
 #[test]
 fn every_docs_page_is_found_by_its_path() {
-    let mut paths: Vec<String> = words![
-        "/openapi.json" "/docs" "/docs/page.js" "/docs/follow.py" "/docs/errors"
-    ]
-    .map(str::to_owned)
-    .to_vec();
+    let paths = words!["/openapi.json" "/docs" "/docs/page.js" "/docs/follow.py" "/docs/errors"];
+    let mut paths: Vec<String> = paths.map(str::to_owned).to_vec();
     paths.extend(
         CONTRACT
             .codes
@@ -37,11 +34,8 @@ fn every_docs_page_is_found_by_its_path() {
 fn other_paths_are_not_found() {
     for path in words!["" "/" "/docs/" "/docs/errors/" "/docs/errors/no_such" "/Docs" "/v1" "/openapi.json/"]
     {
-        assert_eq!(
-            find_page(&CONTRACT, path, PUBLIC_URL, None),
-            None,
-            "{path:?}"
-        );
+        let found = find_page(&CONTRACT, path, PUBLIC_URL, None);
+        assert_eq!(found, None, "{path:?}");
     }
 }
 
@@ -131,11 +125,8 @@ fn declared_parameters_are_documented() {
         document["paths"]["/status"]["get"]["responses"]["423"]["$ref"],
         "#/components/responses/Locked"
     );
-    assert!(
-        document["components"]["responses"]["Locked"]
-            .to_string()
-            .contains("`frozen`: The data are frozen")
-    );
+    let told = document["components"]["responses"]["Locked"].to_string();
+    assert!(told.contains("`frozen`: The data are frozen"));
     let example = &document["components"]["examples"]["frozen"]["value"];
     assert_eq!(
         example["detail"],
@@ -203,12 +194,8 @@ fn every_documented_parameter_is_parsed_into_its_type() {
         };
         let shown = shown.replace("filters: ", "");
         let taken = shown.matches(": ").count() - shown.matches(": None").count();
-        assert_eq!(
-            taken,
-            endpoint.parameters.len(),
-            "{}: {shown}",
-            endpoint.pattern
-        );
+        let expected = endpoint.parameters.len();
+        assert_eq!(taken, expected, "{}: {shown}", endpoint.pattern);
     }
 }
 

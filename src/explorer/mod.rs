@@ -235,14 +235,11 @@ mod tests {
         }
         let json: Value = serde_json::from_slice(&demo.to_json()).unwrap();
         let edits = json["edits"].as_array().unwrap();
-        assert_eq!(
-            (edits.len(), &edits[0]["number"], &edits[49]["ids"][0]),
-            (50, &11.into(), &60.into())
-        );
-        assert_eq!(
-            (&json["licenses"][0]["key"], &edits[0]["dataset"]),
-            (&"mfk_secret".into(), &"conferences".into())
-        );
+        assert_eq!(edits.len(), 50);
+        assert_eq!(edits[0]["number"], 11);
+        assert_eq!(edits[49]["ids"][0], 60);
+        assert_eq!(json["licenses"][0]["key"], "mfk_secret");
+        assert_eq!(edits[0]["dataset"], "conferences");
         assert!(!format!("{demo:?}").contains("mfk_"));
     }
 
@@ -278,10 +275,8 @@ mod tests {
             "{files:?}"
         );
         let count = ASSETS.len() + GENERATED.len();
-        assert!(
-            files.len() == count && files.contains(&String::new()),
-            "{files:?}"
-        );
+        assert!(files.len() == count, "{files:?}");
+        assert!(files.contains(&String::new()), "{files:?}");
         assert!(
             files.iter().all(|file| !file.starts_with("v1")),
             "{files:?}"

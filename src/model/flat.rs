@@ -91,11 +91,8 @@ mod tests {
         for (cell, expected) in cases {
             let mut line = Vec::new();
             write_row(&mut line, ["1", cell, "x"]).unwrap();
-            assert_eq!(
-                String::from_utf8(line).unwrap(),
-                format!("1,{expected},x\r\n"),
-                "{cell:?}"
-            );
+            let found = String::from_utf8(line).unwrap();
+            assert_eq!(found, format!("1,{expected},x\r\n"), "{cell:?}");
         }
     }
 }

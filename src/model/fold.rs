@@ -356,39 +356,21 @@ mod tests {
             ("date", "abstract_due_date", false),
         ];
         for (given, known, expected) in cases {
-            assert_eq!(
-                nearest(given, [known]).is_some(),
-                expected,
-                "{given:?} and {known:?}"
-            );
+            let found = nearest(given, [known]).is_some();
+            assert_eq!(found, expected, "{given:?} and {known:?}");
         }
-        assert_eq!(
-            nearest("nmae", ["name", "nme", "id"]),
-            Some("name"),
-            "the nearest of them"
-        );
-        assert_eq!(
-            nearest("nmae", ["id", "nme", "name"]),
-            Some("nme"),
-            "the first of two"
-        );
-        assert_eq!(
-            nearest("abcdefgh", ["abcdefxx", "abcdefgx"]),
-            Some("abcdefgx"),
-            "the nearer one, though later"
-        );
+        let found = nearest("nmae", ["name", "nme", "id"]);
+        assert_eq!(found, Some("name"), "the nearest of them");
+        let found = nearest("nmae", ["id", "nme", "name"]);
+        assert_eq!(found, Some("nme"), "the first of two");
+        let found = nearest("abcdefgh", ["abcdefxx", "abcdefgx"]);
+        assert_eq!(found, Some("abcdefgx"), "the nearer one, though later");
         for (bytes, expected) in [(MAX_BYTES, true), (MAX_BYTES + 1, false)] {
             let (long, other) = ("x".repeat(bytes), "x".repeat(MAX_BYTES - 1));
-            assert_eq!(
-                nearest(&long, [&*other]).is_some(),
-                expected,
-                "{bytes} given"
-            );
-            assert_eq!(
-                nearest(&other, [&*long]).is_some(),
-                expected,
-                "{bytes} known"
-            );
+            let found = nearest(&long, [&*other]).is_some();
+            assert_eq!(found, expected, "{bytes} given");
+            let found = nearest(&other, [&*long]).is_some();
+            assert_eq!(found, expected, "{bytes} known");
         }
         assert_eq!(nearest(&"name".repeat(100_000), ["name"]), None);
     }

@@ -236,11 +236,8 @@ mod tests {
             assert_eq!(conference.is_in(&scope), expected.is_empty(), "{scope:?}");
             assert!(JournalFields::default().is_in(&scope));
             // Null is in no set.
-            assert_eq!(
-                ConferenceFields::default().is_in(&scope),
-                !scope.is_restricted(),
-                "{scope:?}"
-            );
+            let is_in = ConferenceFields::default().is_in(&scope);
+            assert_eq!(is_in, !scope.is_restricted(), "{scope:?}");
         }
         assert_eq!(
             ConferenceFields::table()
@@ -282,15 +279,11 @@ mod tests {
             datasets: [Dataset::Journals].into(),
             ..scope(areas, &[], &[])
         });
-        assert!(
-            one.shows_same(&other, Dataset::Conferences)
-                && one.shows_same(&other, Dataset::Journals)
-        );
+        assert!(one.shows_same(&other, Dataset::Conferences));
+        assert!(one.shows_same(&other, Dataset::Journals));
         let years = scope(&[], &[], &[2026, 2025]);
-        assert_eq!(
-            years.set(Rule::Years).map(RuleSet::values),
-            Some(vec!["2025".to_owned(), "2026".to_owned()])
-        );
+        let expected = Some(vec!["2025".to_owned(), "2026".to_owned()]);
+        assert_eq!(years.set(Rule::Years).map(RuleSet::values), expected);
         for scope in [scope(&["A"], &[], &[]), scope(&[], &["B"], &[]), years] {
             assert!(scope.is_restricted() && !Scope::nothing().is_restricted());
         }

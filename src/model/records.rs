@@ -325,10 +325,8 @@ mod tests {
             ("check", None, None),
         ];
         for ((word, with, without), status) in cases.into_iter().zip(DateStatus::ALL) {
-            assert_eq!(
-                (<&str>::from(status), DateStatus::parse(word)),
-                (word, Some(status))
-            );
+            assert_eq!(<&str>::from(status), word);
+            assert_eq!(DateStatus::parse(word), Some(status));
             for (has_date, expected) in [(true, with), (false, without)] {
                 let fault = status.fault_with(has_date);
                 assert!(

@@ -101,10 +101,8 @@ fn shown<F: RecordFields + std::fmt::Debug>(row: &Curated<F>) -> String {
     let references = references();
     let at = Timestamp::from_unix_s(1_767_225_600);
     let stored = json::render_record(row, at, &references);
-    assert_eq!(
-        json::read_record::<F>(row.id(), &stored).unwrap(),
-        (row.clone(), at)
-    );
+    let read_record = json::read_record::<F>(row.id(), &stored).unwrap();
+    assert_eq!(read_record, (row.clone(), at));
     assert!(json::is_rendered(&stored, row, &references));
     assert!(
         !json::is_rendered(&stored, row, &()),

@@ -298,16 +298,10 @@ mod tests {
                 assert!(read.is_err(), "{received} {count}");
                 continue;
             };
-            assert_eq!(
-                (read.unwrap(), paced.received),
-                (count, left),
-                "{received} {count}"
-            );
-            assert_eq!(
-                paced.waited.is_zero(),
-                is_new,
-                "{received} {count}: the time begins again"
-            );
+            assert_eq!(read.unwrap(), count, "{received} {count}");
+            assert_eq!(paced.received, left, "{received} {count}");
+            let is_zero = paced.waited.is_zero();
+            assert_eq!(is_zero, is_new, "{received} {count}: the time begins again");
         }
     }
 
@@ -367,10 +361,8 @@ mod tests {
                 download.read_exact(&mut read).unwrap();
                 assert_eq!(read, FILE, "pieces of {piece}");
                 drop(download);
-                let expected: Vec<_> = (piece..FILE.len())
-                    .step_by(piece)
-                    .map(|at| (at as u64, 1))
-                    .collect();
+                let expected = (piece..FILE.len()).step_by(piece);
+                let expected: Vec<_> = expected.map(|at| (at as u64, 1)).collect();
                 assert_eq!(asked.into_inner(), expected, "pieces of {piece}");
             }
         }

@@ -559,10 +559,8 @@ mod tests {
             empty_pages: 0,
         };
         let error = budget.check(&page(1, "a"), "a").unwrap_err();
-        assert!(
-            error.to_string().contains("the sync token of the request"),
-            "{error}"
-        );
+        let text = error.to_string();
+        assert!(text.contains("the sync token of the request"), "{error}");
         budget.check(&page(4, "b"), "a").unwrap();
         budget.check(&page(4, "c"), "b").unwrap();
         let error = budget.check(&page(0, "d"), "c").unwrap_err();

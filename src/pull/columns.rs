@@ -136,10 +136,8 @@ mod tests {
             ("city", Cell::Null),
         ];
         for (name, expected) in cases {
-            let column = columns(Dataset::Conferences)
-                .iter()
-                .find(|column| column.column == name)
-                .unwrap();
+            let mut column = columns(Dataset::Conferences).iter();
+            let column = column.find(|column| column.column == name).unwrap();
             assert_eq!(cell_of(column, &record), expected, "{name}");
         }
         let mistyped = json!({

@@ -482,11 +482,8 @@ mod tests {
             export_bytes: 1000,
             ..roomy
         };
-        assert!(
-            read(announced(0, None), &empty, &limits)
-                .unwrap_err()
-                .contains("the export is longer than")
-        );
+        let told = read(announced(0, None), &empty, &limits).unwrap_err();
+        assert!(told.contains("the export is longer than"));
     }
 
     #[test]
@@ -522,11 +519,8 @@ mod tests {
                     found.digest.map(|digest| digest.records),
                 )
             });
-            assert_eq!(
-                found,
-                is_one.then(|| ("t".to_owned(), 5, has_digest.then_some(5))),
-                "{headers:?}"
-            );
+            let expected = is_one.then(|| ("t".to_owned(), 5, has_digest.then_some(5)));
+            assert_eq!(found, expected, "{headers:?}");
         }
         let long = "t".repeat(2049);
         let headers = [(token, long.as_str()), (count, "5")].map(|(name, value)| {
@@ -595,12 +589,9 @@ mod entry_tests {
 
     #[test]
     fn invalid_pages_are_refused() {
-        for body in [
-            "",
-            "<html>",
-            "{}",
-            r#"{"data":[{}],"has_more":false,"next_sync_token":"t"}"#,
-            r#"{"data":[]}"#,
+        for body in words![
+            "" "<html>" "{}" r#"{"data":[{}],"has_more":false,"next_sync_token":"t"}"#
+            r#"{"data":[]}"#
         ] {
             assert!(
                 FeedPage::parse(body.as_bytes(), RECORD_BYTES).is_err(),
@@ -644,13 +635,8 @@ mod entry_tests {
     #[test]
     fn entries_are_one_line() {
         for line in ["{\"id\":\n1}", "{\"id\":1}\r", "{\"id\":\t1}"] {
-            assert!(
-                Entry::parse(line)
-                    .unwrap_err()
-                    .to_string()
-                    .contains("a line break or a tab"),
-                "{line:?}"
-            );
+            let text = Entry::parse(line).unwrap_err().to_string();
+            assert!(text.contains("a line break or a tab"), "{line:?}");
         }
     }
 }

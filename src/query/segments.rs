@@ -340,11 +340,8 @@ mod tests {
         for (count, ending, expected) in cases {
             let hashes: Vec<ShortHash> = (0..count).map(|at| hash(ending.contains(&at))).collect();
             let ranges = segment_ranges(hashes.iter());
-            assert_eq!(
-                ranges.iter().map(|range| range.end).collect::<Vec<_>>(),
-                expected,
-                "{count} {ending:?}"
-            );
+            let found = ranges.iter().map(|range| range.end).collect::<Vec<_>>();
+            assert_eq!(found, expected, "{count} {ending:?}");
             let mut start = 0;
             assert!(
                 ranges

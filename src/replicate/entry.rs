@@ -352,16 +352,10 @@ mod tests {
         for format in ["medfeed log 1", "medfeed log 20"] {
             let (other, _) = frame::encode(format, &header(2, &changes), b"").unwrap();
             let refused = decode(&other).unwrap_err().to_string();
-            assert!(
-                is_of_other_format(&other) && refused.contains("a newer one"),
-                "{format}: {refused}"
-            );
+            assert!(is_of_other_format(&other), "{format}: {refused}");
+            assert!(refused.contains("a newer one"), "{format}: {refused}");
         }
-        assert!(
-            decode(b"<html>")
-                .unwrap_err()
-                .to_string()
-                .contains("not an object of this kind")
-        );
+        let text = decode(b"<html>").unwrap_err().to_string();
+        assert!(text.contains("not an object of this kind"));
     }
 }

@@ -118,10 +118,8 @@ mod tests {
         }
         assert!(log(9) < log(10) && part(1, &random, 9) < part(1, &random, 10));
         assert_eq!(log(42), "log/00000000000000000042");
-        assert_eq!(
-            part(42, "0123456789abcdef", 3),
-            "parts/00000000000000000042-0123456789abcdef/00003"
-        );
+        let expected = "parts/00000000000000000042-0123456789abcdef/00003";
+        assert_eq!(part(42, "0123456789abcdef", 3), expected);
     }
 
     #[test]

@@ -146,11 +146,8 @@ mod tests {
                 ..Default::default()
             };
             let behind = publisher.unpublished_for(&progress, at(now_s));
-            assert_eq!(
-                behind,
-                Duration::from_secs(expected_s),
-                "{published_s:?} {now_s}"
-            );
+            let expected = Duration::from_secs(expected_s);
+            assert_eq!(behind, expected, "{published_s:?} {now_s}");
         }
     }
 }

@@ -43,10 +43,8 @@ fn find_programs(has_profile: bool) -> Result<(PathBuf, PathBuf), &'static str> 
         .ok_or("no chromedriver was found")?;
     let of_debian = |name| Some(Path::new(DEBIAN_FOLDER).join(name)).filter(|path| path.is_file());
     let find_shell = |name| of_debian(name).or_else(|| find_program(name));
-    let shell = SHELLS
-        .into_iter()
-        .filter(|_| !has_profile)
-        .find_map(find_shell);
+    let shell = SHELLS.into_iter();
+    let shell = shell.filter(|_| !has_profile).find_map(find_shell);
     let browser = shell
         .or_else(|| BROWSERS.into_iter().find_map(find_program))
         .ok_or("no Chromium was found")?;
@@ -156,11 +154,8 @@ impl Browser {
             "--headless=new" "--no-sandbox" "--disable-dev-shm-usage" "--disable-gpu" "--window-size=1366,900"
         ];
         let profile = profile.map(|folder| format!("--user-data-dir={}", folder.display()));
-        let arguments: Vec<String> = fixed
-            .map(str::to_owned)
-            .into_iter()
-            .chain(profile)
-            .collect();
+        let arguments = fixed.map(str::to_owned).into_iter();
+        let arguments: Vec<String> = arguments.chain(profile).collect();
         let wanted = json!({
             "goog:chromeOptions": {"args": arguments, "binary": browser},
             "goog:loggingPrefs": {"browser": "ALL"},
@@ -216,10 +211,8 @@ impl Browser {
 
     /// Runs a script before those of each page that is opened from now on.
     pub fn before_each_page(&self, script: &str) {
-        self.devtools(
-            "Page.addScriptToEvaluateOnNewDocument",
-            json!({"source": script}),
-        );
+        let command = "Page.addScriptToEvaluateOnNewDocument";
+        self.devtools(command, json!({"source": script}));
     }
 
     pub fn back(&self) {
@@ -228,11 +221,16 @@ impl Browser {
 
     /// Shows another view of the page.
     pub fn view(&self, fragment: &str) {
-        self.js("location.hash = arguments[0]", &[json!(fragment)]);
+        self.js_with("location.hash = arguments[0]", &[json!(fragment)]);
     }
 
     /// Runs a script. Returns its result.
-    pub fn js(&self, script: &str, arguments: &[Value]) -> Value {
+    pub fn js(&self, script: &str) -> Value {
+        self.js_with(script, &[])
+    }
+
+    /// Runs a script with arguments.
+    pub fn js_with(&self, script: &str, arguments: &[Value]) -> Value {
         self.runtime
             .block_on(self.client.execute(script, arguments.to_vec()))
             .unwrap_or_else(|e| panic!("{script}: {e}"))
@@ -248,7 +246,7 @@ impl Browser {
     /// Waits until a script returns something that is true.
     pub fn wait_for_js(&self, what: &str, script: &str) -> Value {
         wait_until(what, || {
-            let found = self.js(script, &[]);
+            let found = self.js(script);
             (found != Value::Null && found != Value::Bool(false)).then_some(found)
         })
     }
@@ -262,7 +260,7 @@ impl Browser {
         found.unwrap_or_else(|error| {
             panic!(
                 "{path}: {error}: {}",
-                self.js("return document.body.innerText", &[])
+                self.js("return document.body.innerText")
             )
         })
     }
@@ -282,7 +280,7 @@ impl Browser {
                 // The driver scrolls it below the toolbar, which stays in sight.
                 Err(error) if is_intercepted(&error) => {
                     let center = "document.evaluate(arguments[0], document, null, 9).singleNodeValue?.scrollIntoView({block: 'center'})";
-                    self.js(center, &[json!(path)]);
+                    self.js_with(center, &[json!(path)]);
                     None
                 }
                 Err(error) => panic!("{path}: {error}"),
@@ -323,10 +321,8 @@ impl Browser {
     /// The names of all elements of a role, as a screen reader says them.
     pub fn names(&self, role: &str) -> Vec<String> {
         let root = &self.devtools("DOM.getDocument", json!({}))["root"]["backendNodeId"];
-        let found = self.devtools(
-            "Accessibility.queryAXTree",
-            json!({"backendNodeId": root, "role": role}),
-        );
+        let command = "Accessibility.queryAXTree";
+        let found = self.devtools(command, json!({"backendNodeId": root, "role": role}));
         let nodes = found["nodes"].as_array().unwrap().iter();
         nodes
             .map(|node| {
@@ -353,10 +349,8 @@ impl Browser {
         let forced = json!({"name": "forced-colors", "value": forced});
         // Colors are compared without their transitions.
         let motion = json!({"name": "prefers-reduced-motion", "value": "reduce"});
-        self.devtools(
-            "Emulation.setEmulatedMedia",
-            json!({"features": [scheme, forced, motion]}),
-        );
+        let command = "Emulation.setEmulatedMedia";
+        self.devtools(command, json!({"features": [scheme, forced, motion]}));
     }
 
     /// The window's content, as a PNG file.
@@ -366,10 +360,8 @@ impl Browser {
 
     /// Sets the folder of downloads.
     pub fn download_to(&self, folder: &Path) {
-        self.devtools(
-            "Browser.setDownloadBehavior",
-            json!({"behavior": "allow", "downloadPath": folder}),
-        );
+        let parameters = json!({"behavior": "allow", "downloadPath": folder});
+        self.devtools("Browser.setDownloadBehavior", parameters);
     }
 
     /// The console shows only requests that were refused with these statuses.
@@ -389,10 +381,8 @@ impl Browser {
             }
             let is_refusal =
                 |status: &u16| message.contains(&format!("responded with a status of {status} "));
-            assert!(
-                line["source"] == "network" && refused.iter().any(is_refusal),
-                "on the console: {line}"
-            );
+            assert!(line["source"] == "network", "on the console: {line}");
+            assert!(refused.iter().any(is_refusal), "on the console: {line}");
         }
     }
 
@@ -408,8 +398,8 @@ impl Browser {
             Rules::All => (json!({"rules": {"target-size": {"enabled": true}}}), 10),
             Rules::Contrast => (json!({"runOnly": ["color-contrast"]}), 0),
         };
-        if self.js("return !window.axe", &[]) == Value::Bool(true) {
-            self.js(axe, &[]);
+        if self.js("return !window.axe") == Value::Bool(true) {
+            self.js(axe);
         }
         let script = "const [options, done] = arguments; axe.run(options).then(({violations, passes}) => done({passes: passes.length, \
                       found: violations.map(({id, nodes}) => [id, nodes.slice(0, 3).map(node => node.html + ' ' + node.failureSummary)])}))";

@@ -52,14 +52,10 @@ impl Shell {
             .env("PATH", path)
             .env("MEDFEED_KEY", "mfk_mine");
         let done = command.output().unwrap();
-        assert!(
-            done.status.success() && done.stderr.is_empty(),
-            "{line}: {done:?}"
-        );
-        let made: Vec<_> = fs::read_dir(&self.folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name())
-            .collect();
+        assert!(done.status.success(), "{line}: {done:?}");
+        assert!(done.stderr.is_empty(), "{line}: {done:?}");
+        let made = fs::read_dir(&self.folder).unwrap();
+        let made: Vec<_> = made.map(|entry| entry.unwrap().file_name()).collect();
         assert!(made.is_empty(), "{line} made {made:?}");
         let arguments =
             fs::read_to_string(self.arguments()).unwrap_or_else(|_| panic!("{line} runs no curl"));
@@ -76,11 +72,8 @@ impl Shell {
         let [header, value, url] = &arguments[..] else {
             panic!("{line}: {arguments:?}")
         };
-        assert_eq!(
-            (header.as_str(), value),
-            ("-H", &format!("Authorization: Bearer {key}")),
-            "{line}"
-        );
+        let expected = ("-H", &format!("Authorization: Bearer {key}"));
+        assert_eq!((header.as_str(), value), expected, "{line}");
         url.strip_prefix(root)
             .unwrap_or_else(|| panic!("{line} asks another server: {url}"))
             .to_owned()
@@ -94,14 +87,12 @@ fn line_of(browser: &Browser, part: &str) -> String {
                  .find(line => line.includes(arguments[0])) ?? null";
     let line = wait_until(part, || {
         browser
-            .js(lines, &[json!(part)])
+            .js_with(lines, &[json!(part)])
             .as_str()
             .map(str::to_owned)
     });
-    browser.wait_for_js(
-        "no request is under way",
-        "return !document.querySelector('[aria-busy=true]')",
-    );
+    let what = "no request is under way";
+    browser.wait_for_js(what, "return !document.querySelector('[aria-busy=true]')");
     line
 }
 
@@ -139,18 +130,15 @@ fn a_hostile_link_puts_no_command_into_the_curl_line() {
         browser.view(fragment);
         let Some(target) = target else {
             browser.wait_for("//h1[.='No such view']");
-            assert_eq!(
-                browser.js("return document.querySelectorAll('.curl').length", &[]),
-                0,
-                "{fragment}"
-            );
+            let found = browser.js("return document.querySelectorAll('.curl').length");
+            assert_eq!(found, 0, "{fragment}");
             continue;
         };
         let target = target.replace('(', "%28").replace(')', "%29");
         let line = line_of(&browser, &format!("v1/{target}'"));
         assert_eq!(shell.target(&line, "mfk_mine", &root), target, "{fragment}");
         let address = browser
-            .js("return location.href", &[])
+            .js("return location.href")
             .as_str()
             .unwrap()
             .to_lowercase();
@@ -167,14 +155,10 @@ fn a_hostile_link_puts_no_command_into_the_curl_line() {
     browser.fill("//input[@id='words']", "brain mfk_0123456789abcdef");
     browser.wait_for("//p[contains(., 'looks like an API key')]");
     // The second half of a key that a line break has cut in two is dropped too.
-    browser.fill(
-        "//input[@id='words']",
-        "brain mfk_0123456789abcdef GHIJKLMN0123opqrst",
-    );
-    browser.wait_for_js(
-        "the chip",
-        "return document.querySelector('.chip')?.textContent.includes('“brain”')",
-    );
+    let path = "//input[@id='words']";
+    browser.fill(path, "brain mfk_0123456789abcdef GHIJKLMN0123opqrst");
+    let script = "return document.querySelector('.chip')?.textContent.includes('“brain”')";
+    browser.wait_for_js("the chip", script);
     let target = "conferences?q=brain";
     assert_eq!(
         shell.target(&line_of(&browser, target), "mfk_mine", &root),
@@ -185,7 +169,7 @@ fn a_hostile_link_puts_no_command_into_the_curl_line() {
         "return history.state?.words && !location.href.includes('brain')",
     );
     let seen = browser
-        .js("return location.href + JSON.stringify(history.state) + document.querySelector('.curl').textContent", &[]);
+        .js("return location.href + JSON.stringify(history.state) + document.querySelector('.curl').textContent");
     assert!(!seen.to_string().contains("mfk_"), "{seen}");
 
     // A token from somebody else.
@@ -200,7 +184,8 @@ fn a_hostile_link_puts_no_command_into_the_curl_line() {
     // The page itself requests the same.
     let asked =
         "return performance.getEntriesByType('resource').some(({name}) => name === arguments[0])";
-    assert_eq!(browser.js(asked, &[json!(format!("{root}{target}"))]), true);
+    let is_asked = browser.js_with(asked, &[json!(format!("{root}{target}"))]);
+    assert_eq!(is_asked, true);
     browser.expect_quiet_console(&[400, 404]);
     server.stop();
 }
@@ -232,24 +217,20 @@ fn hostile_records_and_keys_put_no_command_into_the_curl_line() {
     browser.click("//summary[.='Country']");
     browser.click("//details[summary='Country']//label/input");
     let both = format!("conferences?country={encoded}&therapy_area={encoded}");
-    assert_eq!(
-        shell.target(&line_of(&browser, &both), "mfk_mine", &root),
-        both
-    );
+    let target = shell.target(&line_of(&browser, &both), "mfk_mine", &root);
+    assert_eq!(target, both);
 
     // The reader's own key, shown in the line.
     browser.click("//summary[.='For developers']");
     browser.click("//button[.='Show key']");
-    assert_eq!(
-        shell.target(&line_of(&browser, &format!("Bearer {key}")), &key, &root),
-        both
-    );
+    let target = shell.target(&line_of(&browser, &format!("Bearer {key}")), &key, &root);
+    assert_eq!(target, both);
     // A key from somebody else gets into no line.
     forget(&browser, "Forget key");
     paste_key(&browser, "$(touch${IFS}pwned)';touch${IFS}pwned;'`touch`");
     browser.wait_for("//p[@id='key-error' and contains(., 'not recognised')]");
     assert_eq!(
-        browser.js("return document.querySelectorAll('.curl').length", &[]),
+        browser.js("return document.querySelectorAll('.curl').length"),
         0
     );
     browser.expect_quiet_console(&[401]);

@@ -30,7 +30,6 @@ pub(super) fn kept_texts(browser: &Browser) -> Value {
     browser.js(
         "return [location.href, JSON.stringify(history.state), JSON.stringify({...localStorage}), \
          JSON.stringify({...sessionStorage}), document.cookie]",
-        &[],
     )
 }
 
@@ -45,10 +44,10 @@ fn a_key_shows_the_records_of_its_license() {
     paste_key(&browser, "mfk_none");
     browser.wait_for("//p[@id='key-error' and contains(., 'not recognised')]");
     assert_eq!(
-        browser.js("return document.getElementById('key').value", &[]),
+        browser.js("return document.getElementById('key').value"),
         "mfk_none"
     );
-    assert_eq!(browser.js("return document.activeElement.id", &[]), "key");
+    assert_eq!(browser.js("return document.activeElement.id"), "key");
     // So does one that the server does not judge, because too many wrong ones came from its address.
     let mut other = server.client("mfk_none");
     for _ in 0..100 {
@@ -62,21 +61,16 @@ fn a_key_shows_the_records_of_its_license() {
     paste_key(&browser, &key);
     expect_total(&browser, "130 conferences");
     assert_eq!(
-        browser.js(
-            "return [location.hash, document.getElementById('words').value]",
-            &[]
-        ),
+        browser.js("return [location.hash, document.getElementById('words').value]"),
         json!(["", ""])
     );
 
     // A table that shows more on request.
     let rows = "return document.querySelectorAll('tbody tr').length";
-    assert_eq!(browser.js(rows, &[]), 50);
+    assert_eq!(browser.js(rows), 50);
     browser.click("//button[.='Show more']");
-    browser.wait_for_js(
-        "all rows",
-        "return document.querySelectorAll('tbody tr').length === 130",
-    );
+    let script = "return document.querySelectorAll('tbody tr').length === 130";
+    browser.wait_for_js("all rows", script);
 
     // Words and facets, with totals.
     for (words, expected) in [
@@ -94,7 +88,7 @@ fn a_key_shows_the_records_of_its_license() {
     browser.click("//p[contains(., 'Did you mean')]/button[.='Conference 126']");
     expect_total(&browser, "1 of 130 conferences");
     assert_eq!(
-        browser.js("return document.getElementById('words').value", &[]),
+        browser.js("return document.getElementById('words').value"),
         "Conference 126"
     );
     browser.click("//button[contains(@class, 'chip')]");
@@ -138,22 +132,16 @@ fn a_key_shows_the_records_of_its_license() {
         "const wait = setTimeout; window.setTimeout = (run, ms) => ms === 300 ? void (window.write = run) : wait(run, ms); \
          const words = document.getElementById('words'); words.value = 'oncol'; \
          words.dispatchEvent(new Event('input', {bubbles: true})); window.setTimeout = wait; \
-         location.hash = '#/conferences?year=2096'; window.write()",
-        &[],
-    );
-    browser.wait_for_js(
-        "the other view",
-        "return document.querySelector('.chip')?.textContent.includes('2096') && location.hash === '#/conferences?year=2096'",
-    );
+         location.hash = '#/conferences?year=2096'; window.write()");
+    let script = "return document.querySelector('.chip')?.textContent.includes('2096') && location.hash === '#/conferences?year=2096'";
+    browser.wait_for_js("the other view", script);
     browser.view("#/conferences/5");
 
     // A record, and its links.
     browser.wait_for("//h1[.='Conference 5 2095']");
     browser.wait_for("//main[contains(., 'under review by the service operator')]");
-    browser.wait_for_js(
-        "the focus is at the heading",
-        "return document.activeElement.tagName === 'H1'",
-    );
+    let what = "the focus is at the heading";
+    browser.wait_for_js(what, "return document.activeElement.tagName === 'H1'");
     browser.click("//a[@class='tag']");
     expect_total(&browser, "43 of 130 conferences");
     browser.view("#/conferences/4711");
@@ -199,15 +187,13 @@ fn a_planner_finds_deadlines_and_downloads_them() {
     browser.click("//button[.='60 days']");
     expect_total(&browser, "2 of 6 conferences");
     let names = "return [...document.querySelectorAll('tbody tr a')].map(link => link.textContent)";
-    assert_eq!(
-        browser.js(names, &[]),
-        json!(["Meeting 2 2097", "Meeting 1 2097"])
-    );
+    let expected = json!(["Meeting 2 2097", "Meeting 1 2097"]);
+    assert_eq!(browser.js(names), expected);
     browser.wait_for("//tbody/tr[1][contains(., 'estimated') and contains(., 'in 10 days')]");
 
     // The address holds the view, and not the key. A colleague sees the same with another key.
     let address = browser
-        .js("return location.href", &[])
+        .js("return location.href")
         .as_str()
         .unwrap()
         .to_owned();
@@ -228,24 +214,17 @@ fn a_planner_finds_deadlines_and_downloads_them() {
     };
     export(&browser, "Calendar");
     let calendar = file(".ics");
-    assert!(
-        calendar.starts_with("BEGIN:VCALENDAR\r\n") && calendar.ends_with("END:VCALENDAR\r\n"),
-        "{calendar}"
-    );
-    assert_eq!(
-        calendar.matches("BEGIN:VEVENT\r\n").count(),
-        2,
-        "{calendar}"
-    );
+    assert!(calendar.starts_with("BEGIN:VCALENDAR\r\n"), "{calendar}");
+    assert!(calendar.ends_with("END:VCALENDAR\r\n"), "{calendar}");
+    let count = calendar.matches("BEGIN:VEVENT\r\n").count();
+    assert_eq!(count, 2, "{calendar}");
     let name = calendar.replace("\r\n ", "");
     let name = name
         .lines()
         .find_map(|line| line.strip_prefix("X-WR-CALNAME:"))
         .unwrap();
-    assert_eq!(
-        name,
-        r"Conferences: Oncology\, Europe\, Abstracts\, due in the next 60 days"
-    );
+    let expected = r"Conferences: Oncology\, Europe\, Abstracts\, due in the next 60 days";
+    assert_eq!(name, expected);
     let is_named = |file: &String| {
         file.starts_with("conferences-oncology-europe-abstracts-due-in-the-next-60-days-")
     };
@@ -276,10 +255,8 @@ fn a_planner_finds_deadlines_and_downloads_them() {
     browser.wait_for("//button[starts-with(., 'Calendar (0 dates)') and @disabled]");
 
     let other = site.key("all", &[]).1;
-    browser.js(
-        "location.href = arguments[0]; location.reload()",
-        &[json!(address)],
-    );
+    let script = "location.href = arguments[0]; location.reload()";
+    browser.js_with(script, &[json!(address)]);
     browser.wait_for("//input[@id='key']");
     paste_key(&browser, &other);
     expect_total(&browser, "1 of 5 conferences");
@@ -287,13 +264,8 @@ fn a_planner_finds_deadlines_and_downloads_them() {
     browser.fill("//input[@id='words']", &other);
     expect_total(&browser, "0 of 5 conferences");
     browser.click("//button[.='Months']");
-    assert!(
-        !browser
-            .js("return location.href", &[])
-            .as_str()
-            .unwrap()
-            .contains("mfk_")
-    );
+    let address = browser.js("return location.href").to_string();
+    assert!(!address.contains("mfk_"));
     browser.expect_quiet_console(&[]);
 }
 
@@ -356,18 +328,14 @@ fn counts_include_unannounced_values_and_leave_out_past_meetings() {
     );
     export(&browser, "CSV (1 row)");
     let csv = wait_until("the file is there", || {
-        let name = site
-            .files()
-            .into_iter()
-            .find(|name| name.ends_with(".csv"))?;
+        let mut name = site.files().into_iter();
+        let name = name.find(|name| name.ends_with(".csv"))?;
         fs::read_to_string(site.path(&name))
             .ok()
             .filter(|text| !text.is_empty())
     });
-    assert_contains(
-        &csv,
-        &format!("\r\nlate_breaking,{late},confirmed,1,Meeting 1,"),
-    );
+    let part = format!("\r\nlate_breaking,{late},confirmed,1,Meeting 1,");
+    assert_contains(&csv, &part);
 
     // A meeting without a country is in the count of each period, and can be chosen.
     browser.click("//button[contains(@class, 'chip') and contains(., 'confirmed')]");
@@ -375,10 +343,8 @@ fn counts_include_unannounced_values_and_leave_out_past_meetings() {
     browser.click("//details[summary='Region']//label[span='Not announced' and span='1']/input");
     expect_total(&browser, "1 of 3 conferences");
     browser.wait_for("//tbody//a[.='Meeting 2 2097' or .='Meeting 2']");
-    browser.wait_for_js(
-        "the address has it",
-        "return /[?&]region=(&|$)/.test(location.hash)",
-    );
+    let what = "the address has it";
+    browser.wait_for_js(what, "return /[?&]region=(&|$)/.test(location.hash)");
     // Each filter is a chip, also a period without a button.
     browser.view("#/conferences?region=&deadline=abstract&within=120");
     let chips = "return [...document.querySelectorAll('.chip')].map(chip => chip.textContent.replace(/[×\\s]+/g, ' ').trim()).join()";
@@ -387,10 +353,8 @@ fn counts_include_unannounced_values_and_leave_out_past_meetings() {
         &format!("{chips} === 'Remove Region: not announced,Remove Abstracts,Remove due in the next 120 days'"),
     );
     browser.click("//button[contains(@class, 'chip') and contains(., '120 days')]");
-    browser.wait_for_js(
-        "the period has gone",
-        "return location.hash === '#/conferences?region=&deadline=abstract'",
-    );
+    let script = "return location.hash === '#/conferences?region=&deadline=abstract'";
+    browser.wait_for_js("the period has gone", script);
     browser.expect_quiet_console(&[]);
 }
 
@@ -407,7 +371,7 @@ fn the_tab_keeps_the_key_if_the_reader_chooses_so() {
     browser.go(&format!("http://{}/", server.address));
     paste_key(&browser, &key);
     expect_total(&browser, "9 conferences");
-    let reload = || browser.js("location.reload()", &[]);
+    let reload = || browser.js("location.reload()");
     reload();
     browser.wait_for("//input[@id='key']");
 
@@ -468,11 +432,9 @@ fn changes_arrive_and_the_copy_equals_the_export() {
         ("2026-01-05", "?since=2026-01-05"),
         ("", ""),
     ] {
-        let address = browser.js(
-            "const field = document.getElementById('since'); field.value = arguments[0]; \
-             field.dispatchEvent(new Event('change', {bubbles: true})); return location.hash",
-            &[json!(picked)],
-        );
+        let script = "const field = document.getElementById('since'); field.value = arguments[0]; \
+             field.dispatchEvent(new Event('change', {bubbles: true})); return location.hash";
+        let address = browser.js_with(script, &[json!(picked)]);
         assert_eq!(
             address,
             format!("#/changes/conferences{expected}"),
@@ -489,24 +451,19 @@ fn changes_arrive_and_the_copy_equals_the_export() {
             .map(str::to_owned)
             .collect::<BTreeSet<_>>()
     };
-    browser.js(
-        "URL.createObjectURL = blob => { blob.text().then(text => { window.csv = text; }); return 'data:,'; }",
-        &[],
-    );
+    browser.js("URL.createObjectURL = blob => { blob.text().then(text => { window.csv = text; }); return 'data:,'; }");
     let mut client = server.client(&key);
     let mut expect_equal = |at: &str| {
         let exported =
             String::from_utf8(client.get("/v1/exports/conferences?format=csv").gunzip()).unwrap();
         browser.view("#/conferences?past=yes");
-        browser.js("window.csv = null", &[]);
+        browser.js("window.csv = null");
         export(&browser, "CSV");
         let saved = browser.wait_for_js(at, "return window.csv");
         let (saved, exported) = (lines(saved.as_str().unwrap()), lines(&exported));
         let differing: Vec<_> = saved.symmetric_difference(&exported).collect();
-        assert!(
-            exported.len() > 1 && differing.is_empty(),
-            "{at}: {differing:?}"
-        );
+        assert!(exported.len() > 1, "{at}: {differing:?}");
+        assert!(differing.is_empty(), "{at}: {differing:?}");
         browser.view("#/conferences");
     };
     expect_equal("after edits");
@@ -548,7 +505,7 @@ fn exports_and_the_feed_are_for_developers() {
     browser.wait_for("//section[@id='feed']//p[contains(., '0 entries')]");
     // Each change draws the page again. The typed text stays.
     let typed = "return document.getElementById('token').value";
-    let next = browser.js(typed, &[]);
+    let next = browser.js(typed);
     assert_ne!(next, token, "the box holds the token that was asked for");
     browser.fill("//input[@id='token']", "half of a tok");
     let position = browser.text("//section[@id='feed']/p/code[@class='token']");
@@ -556,7 +513,7 @@ fn exports_and_the_feed_are_for_developers() {
     browser.wait_for(&format!(
         "//section[@id='feed']/p/code[@class='token' and .!='{position}']"
     ));
-    assert_eq!(browser.js(typed, &[]), "half of a tok");
+    assert_eq!(browser.js(typed), "half of a tok");
     browser.fill("//input[@id='token']", next.as_str().unwrap());
 
     // The license changes: the token ends, and the page names the remedy.
@@ -564,7 +521,7 @@ fn exports_and_the_feed_are_for_developers() {
     wait_until("the token ends", || {
         browser.click("//button[.='Ask the feed']");
         browser
-            .js("return document.getElementById('feed').textContent.includes('load the export again') || null", &[])
+            .js("return document.getElementById('feed').textContent.includes('load the export again') || null")
             .as_bool()
     });
     browser.wait_for("//section[@class='problem' and contains(., 'resync_required')]");
@@ -578,14 +535,8 @@ fn exports_and_the_feed_are_for_developers() {
         browser.wait_for("//h1[.='No such view']");
         browser.view(view);
         browser.wait_for("//p[.='This license has no journals.']");
-        assert_eq!(
-            browser.js(
-                "return document.querySelectorAll('.problem, .curl, form').length",
-                &[]
-            ),
-            0,
-            "{view}"
-        );
+        let found = browser.js("return document.querySelectorAll('.problem, .curl, form').length");
+        assert_eq!(found, 0, "{view}");
     }
 
     browser.view("#/developers/conferences");
@@ -599,10 +550,8 @@ fn exports_and_the_feed_are_for_developers() {
             .ok()
             .filter(|text| !text.is_empty())
     });
-    assert!(
-        text.starts_with("\u{feff}id,") && text.lines().count() == 130,
-        "{text}"
-    );
+    assert!(text.starts_with("\u{feff}id,"), "{text}");
+    assert!(text.lines().count() == 130, "{text}");
     browser.expect_quiet_console(&[403, 410]);
 }
 
@@ -667,12 +616,9 @@ fn hostile_records_stay_text() {
         "#/changes/conferences"
     ] {
         browser.view(view);
-        browser.js("for (const star of document.querySelectorAll('.star[aria-pressed=false]')) star.click()", &[]);
+        browser.js("for (const star of document.querySelectorAll('.star[aria-pressed=false]')) star.click()");
         browser.wait_for_js(view, "return document.querySelector('h1') && !/Asking …|Loading …/.test(document.querySelector('main').textContent)");
-        browser.js(
-            "for (const fold of document.querySelectorAll('details')) fold.open = true",
-            &[],
-        );
+        browser.js("for (const fold of document.querySelectorAll('details')) fold.open = true");
         site.import(
             "conferences.jsonl",
             json!({"id": 7, "venue": format!("{hostile} {view}")}).to_string(),
@@ -688,16 +634,11 @@ fn hostile_records_stay_text() {
         "#/conferences?area={hostile}&q={hostile}&country={hostile}"
     ));
     browser.wait_for("//ul[@aria-label='Chosen filters']");
-    assert_eq!(browser.js("return window.pwned ?? null", &[]), Value::Null);
-    let names = browser.js(
-        "return performance.getEntriesByType('resource').map(({name}) => name)",
-        &[],
-    );
+    assert_eq!(browser.js("return window.pwned ?? null"), Value::Null);
+    let names = browser.js("return performance.getEntriesByType('resource').map(({name}) => name)");
     for name in names.as_array().unwrap() {
-        assert!(
-            name.as_str().unwrap().starts_with(&own),
-            "a request left: {name}"
-        );
+        let text = name.as_str().unwrap();
+        assert!(text.starts_with(&own), "a request left: {name}");
     }
     browser.expect_quiet_console(&[]);
 }

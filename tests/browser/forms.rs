@@ -38,15 +38,10 @@ fn every_view_fits_every_screen_and_passes_axe() {
         for view in VIEWS {
             let place = format!("{view} at {width}, dark: {dark}");
             browser.view(view);
-            browser.wait_for_js(
-                &place,
-                "return document.querySelector('h1') && !document.querySelector('[aria-busy=true]') \
-                 && !/Asking …|Loading /.test(document.querySelector('main').textContent)",
-            );
-            let widths = browser.js(
-                "const {scrollWidth, clientWidth} = document.documentElement; return [scrollWidth, clientWidth]",
-                &[],
-            );
+            let script = "return document.querySelector('h1') && !document.querySelector('[aria-busy=true]') \
+                 && !/Asking …|Loading /.test(document.querySelector('main').textContent)";
+            browser.wait_for_js(&place, script);
+            let widths = browser.js("const {scrollWidth, clientWidth} = document.documentElement; return [scrollWidth, clientWidth]");
             assert_eq!(widths[0], widths[1], "{place}: it scrolls sideways");
             if let Some(axe) = &axe {
                 browser.check_rules(axe, rules, &place);
@@ -54,9 +49,7 @@ fn every_view_fits_every_screen_and_passes_axe() {
             // On a phone the filters are behind a button.
             if width < 600
                 && browser.js(
-                    "return Boolean(document.querySelector('.toolbar > button[aria-controls=filters]'))",
-                    &[],
-                ) == true
+                    "return Boolean(document.querySelector('.toolbar > button[aria-controls=filters]'))") == true
             {
                 open_filters(&browser);
                 browser
@@ -67,10 +60,7 @@ fn every_view_fits_every_screen_and_passes_axe() {
                 browser.click("//section[@aria-label='Filters']/button[starts-with(., 'Show ')]");
             }
         }
-        let page = browser.js(
-            "return getComputedStyle(document.body).backgroundColor",
-            &[],
-        );
+        let page = browser.js("return getComputedStyle(document.body).backgroundColor");
         assert_eq!(
             page,
             if dark {
@@ -90,46 +80,32 @@ fn the_explorer_is_usable_by_keyboard_alone() {
         return;
     };
     browser.type_keys(TAB);
-    browser.wait_for_js(
-        "the skip link is first",
-        "return document.activeElement.className === 'skip'",
-    );
+    let what = "the skip link is first";
+    browser.wait_for_js(what, "return document.activeElement.className === 'skip'");
     browser.type_keys(ENTER);
-    browser.wait_for_js(
-        "it leads to the content",
-        "return document.activeElement.id === 'main'",
-    );
+    let what = "it leads to the content";
+    browser.wait_for_js(what, "return document.activeElement.id === 'main'");
     browser.type_keys(TAB);
-    browser.wait_for_js(
-        "the first link of the content",
-        "return document.activeElement.textContent === 'Explore with this key'",
-    );
-    let outline = browser.js(
-        "return getComputedStyle(document.activeElement).outlineStyle",
-        &[],
-    );
+    let script = "return document.activeElement.textContent === 'Explore with this key'";
+    browser.wait_for_js("the first link of the content", script);
+    let outline = browser.js("return getComputedStyle(document.activeElement).outlineStyle");
     assert_eq!(outline, "solid", "the focus is visible");
     browser.type_keys(ENTER);
-    browser.wait_for_js(
-        "the heading",
-        "return document.activeElement.textContent === 'Conferences' && document.activeElement.tagName === 'H1'",
-    );
+    let script = "return document.activeElement.textContent === 'Conferences' && document.activeElement.tagName === 'H1'";
+    browser.wait_for_js("the heading", script);
     browser.wait_for("//tbody/tr");
     // A key goes to the search, and another one to the results. Typed again, it is a part of the words.
     browser.type_keys("/");
     browser.wait_for_js("the search", "return document.activeElement.id === 'words'");
     browser.type_keys(&format!("esmo 2027/{ENTER}"));
     browser.wait_for("//h2[@class='results' and contains(., ' of 310 conferences')]");
-    browser.wait_for_js(
-        "the results",
-        "return document.activeElement.className === 'results' && document.getElementById('words').value === 'esmo 2027/'",
-    );
+    let script = "return document.activeElement.className === 'results' && document.getElementById('words').value === 'esmo 2027/'";
+    browser.wait_for_js("the results", script);
 
     // A choice is one stop. The arrow keys move within it, and the Enter key chooses.
     let focused = "return document.activeElement.textContent";
     browser.js(
         "document.querySelector('[role=radiogroup][aria-label=Deadline] [tabindex=\"0\"]').focus()",
-        &[],
     );
     for (keys, expected) in [
         ("\u{e014}", "30 days"),
@@ -137,7 +113,7 @@ fn the_explorer_is_usable_by_keyboard_alone() {
         ("\u{e012}", "60 days"),
     ] {
         browser.type_keys(keys);
-        assert_eq!(browser.js(focused, &[]), expected);
+        assert_eq!(browser.js(focused), expected);
     }
     browser.type_keys(ENTER);
     browser.wait_for("//button[@role='radio' and @aria-checked='true' and .='60 days']");
@@ -146,50 +122,37 @@ fn the_explorer_is_usable_by_keyboard_alone() {
 
     // A link past the filters is the first one in them.
     open_filters(&browser);
-    browser.js(
-        "document.querySelector('.strip [aria-checked=true]').focus()",
-        &[],
-    );
+    browser.js("document.querySelector('.strip [aria-checked=true]').focus()");
     browser.type_keys(TAB);
-    assert_eq!(browser.js(focused, &[]), "Skip the filters");
+    assert_eq!(browser.js(focused), "Skip the filters");
     browser.type_keys(ENTER);
-    browser.wait_for_js(
-        "the results have the focus",
-        "return document.activeElement.className === 'results'",
-    );
+    let script = "return document.activeElement.className === 'results'";
+    browser.wait_for_js("the results have the focus", script);
 
     // More rows: the focus stays at the button, and at last goes to the first new row.
     browser.view("#/conferences?area=Oncology&year=2025&year=2026&year=2027");
     browser.wait_for("//h2[@class='results' and normalize-space(.)='66 of 310 conferences']");
-    browser.js("[...document.querySelectorAll('button')].find(one => one.textContent === 'Show more').focus()", &[]);
+    browser.js("[...document.querySelectorAll('button')].find(one => one.textContent === 'Show more').focus()");
     browser.type_keys(ENTER);
-    browser.wait_for_js(
-        "all rows",
-        "return document.querySelectorAll('tbody tr').length === 66",
-    );
-    browser.wait_for_js(
-        "the first new row",
-        "return document.querySelectorAll('tbody tr')[50].querySelector('a') === document.activeElement",
-    );
+    let script = "return document.querySelectorAll('tbody tr').length === 66";
+    browser.wait_for_js("all rows", script);
+    let what = "the first new row";
+    browser.wait_for_js(what, "return document.querySelectorAll('tbody tr')[50].querySelector('a') === document.activeElement");
     browser.view("#/conferences?past=yes");
     browser.wait_for("//h2[@class='results' and normalize-space(.)='310 conferences']");
-    browser.js("[...document.querySelectorAll('button')].find(one => one.textContent === 'Show more').focus()", &[]);
+    browser.js("[...document.querySelectorAll('button')].find(one => one.textContent === 'Show more').focus()");
     browser.type_keys(ENTER);
-    browser.wait_for_js(
-        "more rows",
-        "return document.querySelectorAll('tbody tr').length === 150",
-    );
-    assert_eq!(browser.js(focused, &[]), "Show more");
+    let script = "return document.querySelectorAll('tbody tr').length === 150";
+    browser.wait_for_js("more rows", script);
+    assert_eq!(browser.js(focused), "Show more");
 
     // So it does in the list of changes, which are records that were loaded today.
     browser.view("#/changes/conferences?since=30");
     browser.wait_for("//li[200][.//span[.='updated']]");
-    browser.js("[...document.querySelectorAll('button')].find(one => one.textContent === 'Show more').focus()", &[]);
+    browser.js("[...document.querySelectorAll('button')].find(one => one.textContent === 'Show more').focus()");
     browser.type_keys(ENTER);
-    browser.wait_for_js(
-        "the first new change",
-        "return document.querySelectorAll('li.entry')[200] === document.activeElement",
-    );
+    let script = "return document.querySelectorAll('li.entry')[200] === document.activeElement";
+    browser.wait_for_js("the first new change", script);
     browser.view("#/conferences?past=yes");
     browser.wait_for("//h2[@class='results' and normalize-space(.)='310 conferences']");
 
@@ -198,10 +161,8 @@ fn the_explorer_is_usable_by_keyboard_alone() {
     open_filters(&browser);
     browser.click("//details[summary='Therapy area']//label[span='Oncology']/input");
     browser.click("//button[.='Show 66 conferences']");
-    browser.wait_for_js(
-        "the results have the focus, and the first row is below them",
-        "const row = document.querySelector('tbody tr').getBoundingClientRect(); \
-         return document.activeElement.className === 'results' && !document.querySelector('.facets') && row.top > 0 && row.bottom < innerHeight",
-    );
+    let what = "the results have the focus, and the first row is below them";
+    browser.wait_for_js(what, "const row = document.querySelector('tbody tr').getBoundingClientRect(); \
+         return document.activeElement.className === 'results' && !document.querySelector('.facets') && row.top > 0 && row.bottom < innerHeight");
     end_demo(browser, server);
 }

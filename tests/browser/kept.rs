@@ -35,10 +35,7 @@ pub(super) fn open(profile: &Path, server: &Server, view: &str) -> Option<Browse
 /// Enters a key, keeps it on this computer, and waits until the copy of the present dataset is kept.
 pub(super) fn keep(browser: &Browser, key: &str, dataset: &str) {
     browser.wait_for("//label[contains(., 'Keep the key and the records on this computer')]/input");
-    browser.js(
-        "const box = document.querySelectorAll('label.check input')[1]; if (!box.checked) box.click()",
-        &[],
-    );
+    browser.js("const box = document.querySelectorAll('label.check input')[1]; if (!box.checked) box.click()");
     paste_key(browser, key);
     wait_for_head(browser, dataset, "head");
 }
@@ -86,12 +83,8 @@ pub(super) fn set_back(browser: &Browser, days: u32) {
 pub(super) fn expect_nothing_left(browser: &Browser) {
     let script = "const done = arguments[0]; Promise.all([indexedDB.databases(), caches.keys()])\
         .then(([databases, names]) => done([databases, names, {...localStorage}, {...sessionStorage}, document.cookie, location.href.includes('mfk_')]))";
-    expect(
-        "nothing is left",
-        browser,
-        script,
-        &json!([[], [], {}, {}, "", false]),
-    );
+    let expected = json!([[], [], {}, {}, "", false]);
+    expect("nothing is left", browser, script, &expected);
 }
 
 /// The page has no worker.
@@ -115,10 +108,8 @@ fn expect(what: &str, browser: &Browser, script: &str, expected: &Value) {
 
 /// Whether the page has requested an export since it was opened, once it has requested anything of the API.
 pub(super) fn asked_for_export(browser: &Browser) -> bool {
-    let names = browser.wait_for_js(
-        "a request",
-        "const names = performance.getEntriesByType('resource').map(({name}) => name); return names.some(name => name.includes('/v1/')) && names",
-    );
+    let script = "const names = performance.getEntriesByType('resource').map(({name}) => name); return names.some(name => name.includes('/v1/')) && names";
+    let names = browser.wait_for_js("a request", script);
     names.to_string().contains("/exports/")
 }
 
@@ -191,10 +182,8 @@ fn a_kept_copy_opens_without_a_key_and_without_a_network() {
     browser.wait_for("//li[contains(., 'Journal of Five') and .//dt[.='Impact factor'] and .//del[contains(., '5.0')] and .//ins[contains(., '6.5')]]");
     assert!(!asked_for_export(&browser));
     wait_for_head(&browser, "conferences", "head.count === 129");
-    browser.wait_for_js(
-        "the worker is there",
-        "return navigator.serviceWorker.controller !== null",
-    );
+    let what = "the worker is there";
+    browser.wait_for_js(what, "return navigator.serviceWorker.controller !== null");
     let files = browser.js_async("const done = arguments[0]; caches.keys().then(names => caches.open(names[0])).then(cache => cache.keys()).then(keys => done(keys.map(({url}) => url)))");
     let files = files.as_array().unwrap();
     assert!(
@@ -264,10 +253,8 @@ fn forgetting_leaves_nothing_in_any_tab() {
     browser.wait_for("//button[.='Only starred (1)']");
     browser.switch_to(&first);
     browser.click("//button[.='Keep the key and the records on this computer']");
-    browser.wait_for_js(
-        "the focus is not lost",
-        "return document.activeElement.tagName === 'H1'",
-    );
+    let what = "the focus is not lost";
+    browser.wait_for_js(what, "return document.activeElement.tagName === 'H1'");
     wait_for_head(&browser, "conferences", "head");
     browser.view("#/conferences");
     star(2);
@@ -289,16 +276,13 @@ fn forgetting_leaves_nothing_in_any_tab() {
     let values =
         "rows.put([7, 8], ['value', 'other']); read(rows.get(['value', 'other']), value => value);";
     assert_eq!(in_rows(&browser, values), json!([7, 8]));
-    browser.js("sessionStorage.setItem('medfeed-shortlist', '[1]')", &[]);
+    browser.js("sessionStorage.setItem('medfeed-shortlist', '[1]')");
     // This tab is about to write a change when the other one forgets the key.
-    browser.js(
-        "const wait = setTimeout; window.setTimeout = (run, ms) => ms === 500 ? void (window.write = run) : wait(run, ms)",
-        &[],
-    );
+    browser.js("const wait = setTimeout; window.setTimeout = (run, ms) => ms === 500 ? void (window.write = run) : wait(run, ms)");
     site.import("conferences.jsonl", r#"{"id": 7, "venue": "Hall 7"}"#);
     browser.wait_for_js("a change to write", "return !!window.write");
     browser.switch_to(&first);
-    browser.js("sessionStorage.setItem('medfeed-shortlist', '[1]')", &[]);
+    browser.js("sessionStorage.setItem('medfeed-shortlist', '[1]')");
     forget(&browser, "Forget this computer and lists");
     browser.wait_for("//input[@id='key']");
     expect_nothing_left(&browser);
@@ -307,9 +291,9 @@ fn forgetting_leaves_nothing_in_any_tab() {
     expect_nothing_left(&browser);
     browser.switch_to(&second);
     browser.wait_for("//p[@id='key-error' and contains(., 'Another window has removed this key')]");
-    browser.js("window.write()", &[]);
+    browser.js("window.write()");
     expect_nothing_left(&browser);
-    browser.js("location.reload()", &[]);
+    browser.js("location.reload()");
     browser.wait_for("//input[@id='key']");
     expect_nothing_left(&browser);
     expect_no_worker(&browser);
@@ -347,7 +331,7 @@ fn an_ended_key_leaves_nothing_in_the_browser() {
 
     // While the page is closed: revoked, and expired.
     for end in ["revoked", "expired"] {
-        browser.js("location.reload()", &[]);
+        browser.js("location.reload()");
         browser.wait_for("//input[@id='key']");
         let (id, key) = site.key("all", &[]);
         keep(&browser, &key, "conferences");
@@ -429,11 +413,8 @@ fn unusable_kept_rows_are_loaded_again() {
         in_rows(&browser, script);
         again();
         assert!(asked_for_export(&browser), "{damage}");
-        wait_for_head(
-            &browser,
-            "conferences",
-            "head && head.format === 1 && head.count === 130 && head.token !== 'x'",
-        );
+        let condition = "head && head.format === 1 && head.count === 130 && head.token !== 'x'";
+        wait_for_head(&browser, "conferences", condition);
         again();
         assert!(!asked_for_export(&browser), "{damage}: it is kept again");
     }
@@ -453,7 +434,7 @@ fn unusable_kept_rows_are_loaded_again() {
     browser.js_async(
         "const done = arguments[0], request = indexedDB.open('medfeed /', 9); request.onsuccess = () => { request.result.close(); done(); }",
     );
-    browser.js("location.reload()", &[]);
+    browser.js("location.reload()");
     expect_nothing_left(&browser);
 
     // The server has other data: the token is lost, and the copy is compared with a new export.
@@ -486,10 +467,10 @@ fn a_browser_without_storage_shows_a_message() {
     browser.wait_for("//p[@role='alert' and contains(., 'keeps nothing on this computer')]");
     in_own_menu(&browser, "Forget key");
     browser.before_each_page("Object.defineProperty(window, 'isSecureContext', {value: false});");
-    browser.js("location.reload()", &[]);
+    browser.js("location.reload()");
     browser.wait_for("//label[contains(., 'Keep the key in this tab')]");
     assert_eq!(
-        browser.js("return document.querySelectorAll('#who').length", &[]),
+        browser.js("return document.querySelectorAll('#who').length"),
         0
     );
 
@@ -510,7 +491,7 @@ fn a_browser_without_storage_shows_a_message() {
     wait_for_head(&browser, "conferences", "!head");
     browser.view("#/conferences");
     expect_total(&browser, "130 conferences");
-    browser.js("location.reload()", &[]);
+    browser.js("location.reload()");
     expect_total(&browser, "130 conferences");
     assert!(asked_for_export(&browser));
     forget(&browser, "Forget this computer");
@@ -561,10 +542,8 @@ fn a_forgotten_computer_has_no_byte_of_the_key_in_the_browsers_files() {
     browser.wait_for_js("a step", "return location.hash.includes('view=deadlines')");
     drop(browser);
     assert!(!files_with(profile.path(), &key).is_empty());
-    assert_eq!(
-        files_with(profile.path(), "zolgensomab"),
-        Vec::<std::path::PathBuf>::new()
-    );
+    let expected = Vec::<std::path::PathBuf>::new();
+    assert_eq!(files_with(profile.path(), "zolgensomab"), expected);
 
     let browser = open(profile.path(), &server, "").unwrap();
     expect_total(&browser, "130 conferences");
@@ -574,11 +553,8 @@ fn a_forgotten_computer_has_no_byte_of_the_key_in_the_browsers_files() {
     browser.expect_quiet_console(&[]);
     drop(browser);
     for text in [key.as_str(), "Conference 77"] {
-        assert_eq!(
-            files_with(profile.path(), text),
-            Vec::<std::path::PathBuf>::new(),
-            "{text}"
-        );
+        let expected = Vec::<std::path::PathBuf>::new();
+        assert_eq!(files_with(profile.path(), text), expected, "{text}");
     }
 }
 
@@ -593,20 +569,17 @@ fn a_connection_that_the_browser_closes_is_opened_again() {
         "const begin = IDBDatabase.prototype.transaction; \
          IDBDatabase.prototype.transaction = function (...rest) { window.connection = this; return begin.apply(this, rest); }",
     );
-    browser.js("location.reload()", &[]);
+    browser.js("location.reload()");
     keep(&browser, &site.key("all", &[]).1, "conferences");
     expect_total(&browser, "130 conferences");
-    browser.js("window.connection.close()", &[]);
+    browser.js("window.connection.close()");
     browser.click("//button[starts-with(@aria-label, 'Star Conference 3 ')]");
     browser.wait_for("//button[.='Only starred (1)']");
-    browser.js("location.reload()", &[]);
+    browser.js("location.reload()");
     expect_total(&browser, "130 conferences");
     browser.wait_for("//button[.='Only starred (1)']");
     // Where it cannot be opened again, the page says so.
-    browser.js(
-        "indexedDB.open = () => { throw new DOMException('', 'UnknownError'); }; window.connection.close()",
-        &[],
-    );
+    browser.js("indexedDB.open = () => { throw new DOMException('', 'UnknownError'); }; window.connection.close()");
     browser.click("//button[starts-with(@aria-label, 'Star Conference 5 ')]");
     browser.wait_for("//p[@role='alert' and contains(., 'keeps nothing more on this computer')]");
     browser.expect_quiet_console(&[]);
@@ -635,7 +608,7 @@ fn an_old_copy_is_shown_once_the_service_has_answered() {
     );
     browser.go(&format!("http://{}/", server.address));
     browser.wait_for("//p[contains(@class, 'offline')]");
-    let text = browser.js("return document.body.innerText", &[]);
+    let text = browser.js("return document.body.innerText");
     assert!(
         !text.to_string().contains("Conference 3"),
         "records of an old copy: {text}"
@@ -659,10 +632,8 @@ fn a_record_that_left_the_license_keeps_only_its_name() {
     expect_total(&browser, "130 conferences");
     site.license("all", "--dataset conferences --year 1990");
     wait_for_head(&browser, "conferences", "head.count === 0");
-    let notes = in_rows(
-        &browser,
-        "read(rows.getAll(IDBKeyRange.bound(['conferences', 'notes'], ['conferences', 'notes', []])), texts => texts.flatMap(text => JSON.parse(text)));",
-    );
+    let script = "read(rows.getAll(IDBKeyRange.bound(['conferences', 'notes'], ['conferences', 'notes', []])), texts => texts.flatMap(text => JSON.parse(text)));";
+    let notes = in_rows(&browser, script);
     let notes = notes.as_array().unwrap();
     assert_eq!(notes.len(), 130);
     for note in notes {
@@ -679,7 +650,7 @@ fn a_record_that_left_the_license_keeps_only_its_name() {
 pub(super) fn write_note(browser: &Browser, name: &str, note: &str) {
     browser.view("#/lists");
     browser.fill(&format!("//textarea[@aria-label='Note on {name}']"), note);
-    browser.js("document.activeElement.blur()", &[]);
+    browser.js("document.activeElement.blur()");
 }
 
 /// The note on a conference of the current list.
@@ -714,10 +685,8 @@ fn lists_have_names_notes_and_an_order_and_are_shared() {
     write_note(&browser, "Conference 3 2097", "first author: Jane");
     // A driver clears a field by a change of its own, which takes the first name back.
     for (id, text) in [("list-name", "Product A"), ("list-owner", "Ann")] {
-        browser.js(
-            "const field = document.getElementById(arguments[0]); field.value = arguments[1]; field.dispatchEvent(new Event('change', {bubbles: true}))",
-            &[json!(id), json!(text)],
-        );
+        let script = "const field = document.getElementById(arguments[0]); field.value = arguments[1]; field.dispatchEvent(new Event('change', {bubbles: true}))";
+        browser.js_with(script, &[json!(id), json!(text)]);
     }
     browser.click("//button[@aria-label='Move Conference 3 2097 up']");
     browser.wait_for("//ol/li[1]//a[.='Conference 3 2097']");
@@ -759,7 +728,7 @@ fn lists_have_names_notes_and_an_order_and_are_shared() {
     browser.wait_for("//ol/li//a[.='Conference 2 2096']");
     // More lists than there may be: a new one, a file and a shared one say so.
     let full = "//p[@role='alert' and contains(., 'There are 50 lists')]";
-    browser.js("for (let at = 0; at < 49; at++) [...document.querySelectorAll('button')].find(button => button.textContent === 'New list').click()", &[]);
+    browser.js("for (let at = 0; at < 49; at++) [...document.querySelectorAll('button')].find(button => button.textContent === 'New list').click()");
     browser.click("//button[.='New list']");
     browser.wait_for(full);
     // The key is kept nowhere. So the view is left and opened again, without its message.
@@ -767,11 +736,9 @@ fn lists_have_names_notes_and_an_order_and_are_shared() {
     browser.wait_for("//h1[.='Conferences']");
     browser.view("#/lists");
     browser.wait_for("//button[.='Open a file']");
-    browser.js(
-        "const files = new DataTransfer(); files.items.add(new File([arguments[0]], 'list.json')); \
-         const field = document.querySelector('input[type=file]'); field.files = files.files; field.dispatchEvent(new Event('change', {bubbles: true}))",
-        &[json!(std::fs::read_to_string(&file).unwrap())],
-    );
+    let script = "const files = new DataTransfer(); files.items.add(new File([arguments[0]], 'list.json')); \
+         const field = document.querySelector('input[type=file]'); field.files = files.files; field.dispatchEvent(new Event('change', {bubbles: true}))";
+    browser.js_with(script, &[json!(std::fs::read_to_string(&file).unwrap())]);
     browser.wait_for(full);
     browser.view("#/list?name=Product+B&conferences=2");
     browser.click("//button[.='Add to my lists']");

@@ -30,11 +30,9 @@ fn a_copy_belongs_to_its_key() {
     keep(&browser, &whole, "conferences");
     expect_total(&browser, "130 conferences");
     // A tab with a key of its own neither reads nor writes the copy.
-    browser.js(
-        "sessionStorage.setItem('medfeed-key', arguments[0])",
-        &[json!(small)],
-    );
-    browser.js("location.reload()", &[]);
+    let script = "sessionStorage.setItem('medfeed-key', arguments[0])";
+    browser.js_with(script, &[json!(small)]);
+    browser.js("location.reload()");
     expect_total(&browser, "33 conferences");
     in_own_menu(&browser, "Forget key");
     assert!(asked_for_export(&browser));
@@ -78,7 +76,7 @@ fn lists_outlive_their_key_and_move_to_the_next_one() {
         (in_rows(&browser, "read(rows.get(['key']), key => key);") == json!(key)).then_some(())
     });
     site.json(["key", "revoke", first.as_str()]);
-    browser.js("location.reload()", &[]);
+    browser.js("location.reload()");
     expect_note(&browser, "Conference 2 2096", "Jane presents");
     assert!(!asked_for_export(&browser));
 
@@ -89,7 +87,7 @@ fn lists_outlive_their_key_and_move_to_the_next_one() {
     wait_until("only the lists are kept", || {
         (in_rows(&browser, kept) == "value lists,value tokens,value used").then_some(())
     });
-    browser.js("location.reload()", &[]);
+    browser.js("location.reload()");
     browser.wait_for("//button[.='Remove my lists too']");
     let key = site.key("all", &[]).1;
     keep(&browser, &key, "conferences");
@@ -151,10 +149,8 @@ fn keys_of_two_clients_are_kept_apart() {
     add_key(&browser, &site.key("small", &[]).1);
     browser.view("#/conferences");
     expect_total(&browser, "33 conferences");
-    browser.wait_for_js(
-        "no stars",
-        "return !document.querySelector('[aria-pressed=true]')",
-    );
+    let script = "return !document.querySelector('[aria-pressed=true]')";
+    browser.wait_for_js("no stars", script);
     in_own_menu(&browser, "Use another key");
     browser.fill("//input[@id='title']", "Client B");
     browser.click("//h1");
@@ -176,25 +172,22 @@ fn keys_of_two_clients_are_kept_apart() {
 
     // Each tab stays with its key.
     browser.switch_to(&first);
-    browser.js("location.reload()", &[]);
+    browser.js("location.reload()");
     expect_note(&browser, "Conference 2 2096", "for the second client");
 
     // The page asks before it removes a key with lists, and then removes nothing of the other key.
     answer_questions(&browser, false);
     browser.click(&in_own_menu(&browser, "Remove this key and lists"));
-    let question = browser.js("return window.question", &[]);
-    assert!(
-        question
-            .to_string()
-            .contains("Your lists and notes are removed too")
-    );
+    let question = browser.js("return window.question");
+    let text = question.to_string();
+    assert!(text.contains("Your lists and notes are removed too"));
     expect_note(&browser, "Conference 2 2096", "for the second client");
     forget(&browser, "Remove this key and lists");
     browser.wait_for("//input[@id='key']");
     expect_databases(&browser, &["medfeed /"]);
     check_accessibility(&browser, "the form with a kept key");
     browser.switch_to(&second);
-    browser.js("location.reload()", &[]);
+    browser.js("location.reload()");
     expect_note(&browser, "Conference 3 2097", "for the first client");
     assert!(!asked_for_export(&browser));
     browser.switch_to(&first);
@@ -210,7 +203,7 @@ fn keys_of_two_clients_are_kept_apart() {
     expect_total(&browser, "33 conferences");
     browser.click("//button[starts-with(@aria-label, 'Star Conference 6 ')]");
     browser.wait_for("//button[.='Only starred (1)']");
-    browser.js("location.reload()", &[]);
+    browser.js("location.reload()");
     expect_total(&browser, "130 conferences");
     expect_note(&browser, "Conference 3 2097", "for the first client");
     browser.view("#/conferences");
@@ -251,10 +244,10 @@ fn a_replaced_key_is_replaced_in_every_tab() {
     star_with_note(&browser, "Conference 3 2097", "Jane presents");
     browser.switch_to(&first);
     expect_note(&browser, "Conference 3 2097", "Jane presents");
-    browser.js("location.reload()", &[]);
+    browser.js("location.reload()");
     expect_note(&browser, "Conference 3 2097", "Jane presents");
     browser.switch_to(&second);
-    browser.js("location.reload()", &[]);
+    browser.js("location.reload()");
     expect_note(&browser, "Conference 3 2097", "Jane presents");
     assert!(!asked_for_export(&browser));
     browser.expect_quiet_console(&[401]);
@@ -280,7 +273,7 @@ fn notes_and_lists_go_only_if_the_reader_says_so() {
         ("#/lists", "//button[.='Delete this list']"),
     ] {
         browser.view(view);
-        browser.js("window.question = null", &[]);
+        browser.js("window.question = null");
         browser.click(button);
         browser.wait_for_js("a question", "return window.question");
         expect_note(&browser, name, note);
@@ -303,10 +296,10 @@ fn notes_and_lists_go_only_if_the_reader_says_so() {
     browser.view("#/conferences");
     expect_total(&browser, "130 conferences");
     star_with_note(&browser, name, note);
-    browser.js("location.reload()", &[]);
+    browser.js("location.reload()");
     paste_key(&browser, &site.key("all", &[]).1);
     expect_note(&browser, name, note);
-    browser.js("location.reload()", &[]);
+    browser.js("location.reload()");
     paste_key(&browser, &site.key("small", &[]).1);
     browser.wait_for("//h1[.='Is this key for the same client?']");
     browser.click("//button[.='No, remove the lists']");

@@ -72,19 +72,14 @@ fn paste_key(browser: &Browser, key: &str) {
 
 /// Moves the pointer to a place in the window.
 fn move_pointer(browser: &Browser, x: i64, y: i64) {
-    browser.devtools(
-        "Input.dispatchMouseEvent",
-        json!({"type": "mouseMoved", "x": x, "y": y}),
-    );
+    let command = "Input.dispatchMouseEvent";
+    browser.devtools(command, json!({"type": "mouseMoved", "x": x, "y": y}));
 }
 
 /// Opens the filters of a list, if they are closed.
 fn open_filters(browser: &Browser) {
     browser.wait_for("//button[starts-with(., 'Filter')]");
-    browser.js(
-        "[...document.querySelectorAll('.toolbar > button[aria-expanded=false]')].forEach(button => button.click())",
-        &[],
-    );
+    browser.js("[...document.querySelectorAll('.toolbar > button[aria-expanded=false]')].forEach(button => button.click())");
     browser.wait_for("//section[@aria-label='Filters']");
 }
 
@@ -92,10 +87,7 @@ fn open_filters(browser: &Browser) {
 fn in_export_menu(browser: &Browser, name: &str) -> String {
     let button = format!("//button[starts-with(., '{name}')]");
     browser.wait_for("//button[.='Export']");
-    browser.js(
-        "[...document.querySelectorAll('.toolbar .menu > button[aria-expanded=false]')].forEach(button => button.click())",
-        &[],
-    );
+    browser.js("[...document.querySelectorAll('.toolbar .menu > button[aria-expanded=false]')].forEach(button => button.click())");
     browser.wait_for(&button);
     button
 }
@@ -110,10 +102,7 @@ fn export(browser: &Browser, name: &str) {
 fn in_own_menu(browser: &Browser, name: &str) -> String {
     let button = format!("//button[.='{name}']");
     browser.wait_for("//header//div[@class='menu']/button");
-    browser.js(
-        "[...document.querySelectorAll('header .menu > button[aria-expanded=false]')].forEach(button => button.click())",
-        &[],
-    );
+    browser.js("[...document.querySelectorAll('header .menu > button[aria-expanded=false]')].forEach(button => button.click())");
     browser.wait_for(&button);
     button
 }
@@ -124,7 +113,6 @@ fn answer_questions(browser: &Browser, yes: bool) {
         "window.confirm = text => { window.question = text; return arguments[0]; }"
             .replace("arguments[0]", &yes.to_string())
             .as_str(),
-        &[],
     );
 }
 

@@ -57,7 +57,7 @@ fn takes_the_picture_of_a_planners_list() {
         browser.click(&format!("(//button[@class='star'])[{row}]"));
     }
     browser.wait_for("//a[.='Compare side by side']");
-    browser.js("document.activeElement.blur(); scrollTo(0, 0)", &[]);
+    browser.js("document.activeElement.blur(); scrollTo(0, 0)");
     write(&browser, "planner.png");
     end_demo(browser, server);
 }

@@ -9,10 +9,8 @@ use crate::process::site::Site;
 /// The reply that passes an answer on.
 fn forwarded(answer: &Answer) -> Reply {
     let of_connection = ["connection", "content-length", "transfer-encoding"];
-    let headers = answer
-        .headers
-        .iter()
-        .filter(|(name, _)| !of_connection.contains(&name.as_str()));
+    let headers = answer.headers.iter();
+    let headers = headers.filter(|(name, _)| !of_connection.contains(&name.as_str()));
     headers.fold(
         Reply::new(answer.status, answer.body.clone()),
         |reply, (name, value)| reply.with(name, value),

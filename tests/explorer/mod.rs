@@ -111,10 +111,8 @@ fn the_page_guards_and_quotes_the_same_cells_as_the_server() {
         write_row(&mut line, [cell(text)]).unwrap();
         String::from_utf8(line).unwrap()
     };
-    let cells: Vec<[String; 2]> = texts
-        .iter()
-        .map(|text| [text.clone(), line(text)])
-        .collect();
+    let cells = texts.iter();
+    let cells: Vec<[String; 2]> = cells.map(|text| [text.clone(), line(text)]).collect();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("cells.json");
     fs::write(&file, serde_json::to_vec(&cells).unwrap()).unwrap();

@@ -35,14 +35,11 @@ impl World {
         let transaction = database.begin_write().unwrap();
         {
             let mut table = transaction.open_table(COMMITS).unwrap();
-            let rows: Vec<(u64, Vec<u8>)> = table
-                .iter()
-                .unwrap()
-                .map(|row| {
-                    row.map(|(seq, bytes)| (seq.value(), bytes.value().to_vec()))
-                        .unwrap()
-                })
-                .collect();
+            let rows = table.iter().unwrap().map(|row| {
+                row.map(|(seq, bytes)| (seq.value(), bytes.value().to_vec()))
+                    .unwrap()
+            });
+            let rows: Vec<(u64, Vec<u8>)> = rows.collect();
             for (seq, bytes) in rows {
                 let mut commit: Commit = rmp_serde::from_slice(&bytes[HASH_LEN..]).unwrap();
                 commit.time = commit.time.plus_s(-seconds);

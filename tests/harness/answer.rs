@@ -96,17 +96,10 @@ impl Answer {
     pub fn entries(&self) -> String {
         let entry = |item: &Value| {
             if item.get("deleted").is_some() {
-                let keys: Vec<&str> = item
-                    .as_object()
-                    .unwrap()
-                    .keys()
-                    .map(String::as_str)
-                    .collect();
-                assert_eq!(
-                    keys,
-                    ["id", "deleted", "changed_at"],
-                    "a tombstone's members"
-                );
+                let keys = item.as_object().unwrap().keys();
+                let keys: Vec<&str> = keys.map(String::as_str).collect();
+                let expected = ["id", "deleted", "changed_at"];
+                assert_eq!(keys, expected, "a tombstone's members");
                 assert_eq!(item["deleted"], true);
                 format!("-{}", item["id"])
             } else {

@@ -23,11 +23,8 @@ pub fn check(world: &World, request: &Request, answer: &Answer) {
     let asked = &answer.asked;
     for name in answer.headers.keys() {
         assert!(ALLOWED.contains(&name.as_str()), "{asked}: header {name}");
-        assert_eq!(
-            answer.headers.get_all(name).iter().count(),
-            1,
-            "{asked}: header {name} occurs twice"
-        );
+        let count = answer.headers.get_all(name).iter().count();
+        assert_eq!(count, 1, "{asked}: header {name} occurs twice");
     }
     let id = answer
         .header("x-request-id")
@@ -45,11 +42,8 @@ pub fn check(world: &World, request: &Request, answer: &Answer) {
         .get("accept")
         .is_some_and(|accept| accept.as_bytes().starts_with(b"text/html"));
     if answer.status == 404 && prefers_html && !is_under_v1(request.path()) {
-        assert_eq!(
-            answer.header("content-type"),
-            Some("text/html; charset=utf-8"),
-            "{asked}"
-        );
+        let expected = Some("text/html; charset=utf-8");
+        assert_eq!(answer.header("content-type"), expected, "{asked}");
     } else if answer.status >= 400 {
         check_problem(world, answer, &id);
     }
@@ -59,12 +53,8 @@ pub fn check(world: &World, request: &Request, answer: &Answer) {
 
     let only_with = |header: &str, statuses: &[u16]| {
         let has = answer.header(header).is_some();
-        assert_eq!(
-            has,
-            statuses.contains(&answer.status),
-            "{asked}: {header} with {}",
-            answer.status
-        );
+        let expected = statuses.contains(&answer.status);
+        assert_eq!(has, expected, "{asked}: {header} with {}", answer.status);
     };
     only_with("content-range", &[206, 416]);
     // 503 has it where it is known when a retry may help.
@@ -80,11 +70,8 @@ pub fn check(world: &World, request: &Request, answer: &Answer) {
         assert!((1..=60).contains(&answer.number("retry-after")), "{asked}");
     }
     let closes = request.has_body || answer.status == 414;
-    assert_eq!(
-        answer.header("connection"),
-        closes.then_some("close"),
-        "{asked}: connection"
-    );
+    let expected = closes.then_some("close");
+    assert_eq!(answer.header("connection"), expected, "{asked}: connection");
 }
 
 fn check_body(request: &Request, answer: &Answer) {
@@ -101,11 +88,8 @@ fn check_body(request: &Request, answer: &Answer) {
         answer.number("content-length");
         return;
     }
-    assert_eq!(
-        answer.number("content-length"),
-        answer.body.len() as u64,
-        "{asked}: content-length"
-    );
+    let number = answer.number("content-length");
+    assert_eq!(number, answer.body.len() as u64, "{asked}: content-length");
     let kind = answer
         .header("content-type")
         .unwrap_or_else(|| panic!("{asked}: no content-type"));
@@ -127,26 +111,16 @@ fn check_body(request: &Request, answer: &Answer) {
 
 fn check_problem(world: &World, answer: &Answer, id: &str) {
     let asked = &answer.asked;
-    assert_eq!(
-        answer.header("content-type"),
-        Some("application/problem+json"),
-        "{asked}"
-    );
+    let header = answer.header("content-type");
+    assert_eq!(header, Some("application/problem+json"), "{asked}");
     if answer.body.is_empty() {
         return;
     }
     let problem = answer.json();
-    let members: Vec<&str> = problem
-        .as_object()
-        .unwrap()
-        .keys()
-        .map(String::as_str)
-        .collect();
-    assert_eq!(
-        members,
-        ["type", "title", "status", "detail", "request_id"],
-        "{asked}"
-    );
+    let members = problem.as_object().unwrap().keys();
+    let members: Vec<&str> = members.map(String::as_str).collect();
+    let expected = ["type", "title", "status", "detail", "request_id"];
+    assert_eq!(members, expected, "{asked}");
     assert_eq!(problem["request_id"], id, "{asked}");
     assert_eq!(problem["status"], answer.status, "{asked}");
     let reason = StatusCode::from_u16(answer.status)
@@ -166,11 +140,8 @@ fn check_problem(world: &World, answer: &Answer, id: &str) {
     let known = Code::ALL.into_iter().find(|known| known.as_str() == code);
     let known = known.unwrap_or_else(|| panic!("{asked}: code {code}"));
     if code != "invalid_request" {
-        assert_eq!(
-            known.info().status.as_u16(),
-            answer.status,
-            "{asked}: the status of {code}"
-        );
+        let found = known.info().status.as_u16();
+        assert_eq!(found, answer.status, "{asked}: the status of {code}");
     }
     assert!(world.has_page(url), "{asked}: nothing at {url}");
     if answer.status == 401 {
@@ -178,11 +149,8 @@ fn check_problem(world: &World, answer: &Answer, id: &str) {
             "missing_api_key" => "Bearer realm=\"medfeed\"",
             _ => "Bearer realm=\"medfeed\", error=\"invalid_token\"",
         };
-        assert_eq!(
-            answer.header("www-authenticate"),
-            Some(challenge),
-            "{asked}"
-        );
+        let header = answer.header("www-authenticate");
+        assert_eq!(header, Some(challenge), "{asked}");
     }
 }
 
@@ -214,10 +182,8 @@ fn check_windows(request: &Request, answer: &Answer) {
         return;
     }
     let [limit, remaining, reset_s] = names.map(|name| answer.number(name));
-    assert!(
-        limit > 0 && remaining <= limit,
-        "{asked}: {remaining} of {limit}"
-    );
+    assert!(limit > 0, "{asked}: {remaining} of {limit}");
+    assert!(remaining <= limit, "{asked}: {remaining} of {limit}");
     assert!((1..=60).contains(&reset_s), "{asked}: reset {reset_s}");
 }
 
@@ -243,11 +209,8 @@ fn check_caching(request: &Request, answer: &Answer) {
         // Files can be resumed byte for byte.
         let is_file = decoded(request.path()).contains("/exports/");
         let start = if is_file { "\"" } else { "W/\"" };
-        assert_eq!(
-            answer.header("accept-ranges"),
-            (is_file && answer.status != 304).then_some("bytes"),
-            "{asked}"
-        );
+        let expected = (is_file && answer.status != 304).then_some("bytes");
+        assert_eq!(answer.header("accept-ranges"), expected, "{asked}");
         let opaque = etag
             .strip_prefix(start)
             .and_then(|rest| rest.strip_suffix('"'));
@@ -255,16 +218,10 @@ fn check_caching(request: &Request, answer: &Answer) {
             opaque.is_some_and(|opaque| opaque.len() >= 16 && !opaque.contains('"')),
             "{asked}: {etag}"
         );
-        assert_eq!(
-            answer.header("cache-control"),
-            Some("private, no-cache"),
-            "{asked}"
-        );
-        assert_eq!(
-            answer.header("vary"),
-            Some("Authorization, X-API-Key, Accept-Encoding"),
-            "{asked}"
-        );
+        let header = answer.header("cache-control");
+        assert_eq!(header, Some("private, no-cache"), "{asked}");
+        let expected = Some("Authorization, X-API-Key, Accept-Encoding");
+        assert_eq!(answer.header("vary"), expected, "{asked}");
     } else {
         assert_eq!(answer.header("cache-control"), Some("no-store"), "{asked}");
         assert_eq!(answer.header("vary"), None, "{asked}");
@@ -305,11 +262,6 @@ pub fn check_twins(one: &Answer, other: &Answer) {
             .for_each(|name| drop(headers.remove(*name)));
         headers
     };
-    assert_eq!(
-        lasting(one),
-        lasting(other),
-        "{} and {}",
-        one.asked,
-        other.asked
-    );
+    let expected = lasting(other);
+    assert_eq!(lasting(one), expected, "{} and {}", one.asked, other.asked);
 }

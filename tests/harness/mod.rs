@@ -313,10 +313,8 @@ impl World {
         encoding: &'static str,
     ) -> api::Response {
         let mut headers = HeaderMap::new();
-        headers.insert(
-            "x-api-key",
-            HeaderValue::from_str(&self.key(key).text).unwrap(),
-        );
+        let value = HeaderValue::from_str(&self.key(key).text).unwrap();
+        headers.insert("x-api-key", value);
         headers.insert("accept-encoding", HeaderValue::from_static(encoding));
         self.service
             .respond(self.get_request(target, headers))

@@ -6,12 +6,8 @@ use medfeed::model::Scope;
 /// countries: Spain; years: 2025 2026`.
 pub fn scope(text: &str) -> Scope {
     let mut parts = text.split(';').map(str::trim);
-    let datasets = parts
-        .next()
-        .unwrap_or_default()
-        .split_whitespace()
-        .map(|name| name.parse().unwrap())
-        .collect();
+    let datasets = parts.next().unwrap_or_default().split_whitespace();
+    let datasets = datasets.map(|name| name.parse().unwrap()).collect();
     let mut scope = Scope {
         datasets,
         therapy_areas: None,
@@ -22,10 +18,8 @@ pub fn scope(text: &str) -> Scope {
         let (name, values) = part
             .split_once(':')
             .unwrap_or_else(|| panic!("no set in {part:?}"));
-        let texts = values
-            .split(',')
-            .map(|value| value.trim().to_owned())
-            .filter(|value| !value.is_empty());
+        let texts = values.split(',').map(|value| value.trim().to_owned());
+        let texts = texts.filter(|value| !value.is_empty());
         match name {
             "areas" => scope.therapy_areas = Some(texts.collect()),
             "countries" => scope.countries = Some(texts.collect()),

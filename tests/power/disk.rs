@@ -71,10 +71,8 @@ impl Disk {
     pub fn observing(folder: &Path) -> Disk {
         let folder = fs::canonicalize(folder).unwrap();
         let mut state = State::default();
-        let mut entries: Vec<PathBuf> = fs::read_dir(&folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .collect();
+        let entries = fs::read_dir(&folder).unwrap();
+        let mut entries: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
         entries.sort();
         for path in entries {
             let content = fs::read(&path).unwrap();
@@ -158,11 +156,8 @@ impl State {
             }
             DiskEvent::Remove { .. } => panic!("nothing is removed"),
             DiskEvent::SyncFolder { folder } => {
-                assert_eq!(
-                    fs::canonicalize(folder).unwrap(),
-                    root,
-                    "all is in one folder"
-                );
+                let found = fs::canonicalize(folder).unwrap();
+                assert_eq!(found, root, "all is in one folder");
                 self.log.actions.push(Action::SyncFolder);
             }
         }

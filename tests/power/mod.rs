@@ -93,10 +93,8 @@ fn a_replica_survives_a_power_loss() {
 fn a_bucket_in_a_folder_survives_a_power_loss() {
     let cases = variable("MEDFEED_CASES").unwrap_or(600);
     let images = objects::examine(cases, variable("MEDFEED_SEED").unwrap_or(1), |_| true);
-    counted(
-        images.unwrap_or_else(|error| panic!("{error}")),
-        "images of power losses",
-    );
+    let images = images.unwrap_or_else(|error| panic!("{error}"));
+    counted(images, "images of power losses");
     assert!(objects::is_noticed_without_folder_syncs());
 }
 

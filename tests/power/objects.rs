@@ -294,11 +294,8 @@ fn image(steps: &[Step], random: &mut Random) -> Tree {
     } else {
         let folders: BTreeSet<usize> = inodes.later.iter().map(|change| change.folder).collect();
         for chosen in folders {
-            let count = inodes
-                .later
-                .iter()
-                .filter(|change| change.folder == chosen)
-                .count();
+            let count = inodes.later.iter();
+            let count = count.filter(|change| change.folder == chosen).count();
             inodes.keep(random.below(count + 1), |folder| folder == chosen);
         }
     }

@@ -13,8 +13,7 @@ use serde_json::Value;
 
 use super::client::Client;
 use super::foreign_files::{are_refused, open};
-use super::published::Place;
-use super::publishing::{commit, curated};
+use super::publishing::{commit, published_in_folder};
 use super::site::{Done, Site, conferences_of_version};
 
 const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
@@ -185,16 +184,11 @@ fn records_that_gain_a_field_come_once_by_the_feed() {
     take_field(&site.db());
 
     let done = site.run(["upgrade"]);
-    assert!(
-        done.code == Some(0) && done.stdout.contains(FIELD),
-        "{done:?}"
-    );
+    assert!(done.code == Some(0), "{done:?}");
+    assert!(done.stdout.contains(FIELD), "{done:?}");
     site.check();
-    assert!(
-        site.run(["log"])
-            .stdout
-            .contains("rows gained conferences.venue")
-    );
+    let stdout = site.run(["log"]).stdout;
+    assert!(stdout.contains("rows gained conferences.venue"));
     assert!(site.run(["upgrade"]).stdout.contains("nothing to upgrade"));
 
     let server = site.serve();
@@ -240,12 +234,8 @@ fn fields_of_a_newer_program_are_refused() {
         format!("{fields}conferences.acronym\n")
     });
     let expected = ["was written by a newer medfeed", "conferences.acronym"];
-    are_refused(
-        &["check", "upgrade", "upgrade --if-needed", "export out"],
-        &site,
-        "a newer field",
-        &expected,
-    );
+    let commands = ["check", "upgrade", "upgrade --if-needed", "export out"];
+    are_refused(&commands, &site, "a newer field", &expected);
 }
 
 #[test]
@@ -291,9 +281,7 @@ fn an_upgraded_database_continues_in_its_bucket() {
         drop(site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]));
     };
     for (before, after) in [(nothing, nothing), (nothing, unnoted), (restore, nothing)] {
-        let site = curated();
-        let place = Place::folder(&site);
-        place.once(&site);
+        let (site, place) = published_in_folder();
         let backup = site.backup("older.redb");
         commit(&site, 2);
         place.once(&site);

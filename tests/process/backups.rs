@@ -9,8 +9,7 @@ use medfeed::store::restore::SCHEMA;
 
 use super::foreign_files::set_format;
 use super::promotion::replica_of;
-use super::published::Place;
-use super::publishing::{commit, copy_of, curated};
+use super::publishing::{commit, copy_of, in_folder};
 use super::site::{Site, conferences_of_version, version_of};
 
 #[test]
@@ -33,11 +32,8 @@ fn each_backup_is_one_state_while_imports_run() {
             let file = site.path(&format!("backup-{number}.redb"));
             let report = site.json(["backup".as_ref(), file.as_os_str()]);
             assert_eq!(report["records"]["conferences"], COUNT, "{report}");
-            assert_eq!(
-                report["bytes"],
-                fs::metadata(&file).unwrap().len(),
-                "{report}"
-            );
+            let expected = fs::metadata(&file).unwrap().len();
+            assert_eq!(report["bytes"], expected, "{report}");
             assert_eq!(report["file"], file.to_str().unwrap());
             site.check_file(&file);
             let records = site.conferences_in(&file);
@@ -173,11 +169,7 @@ fn a_backup_replaces_only_backups() {
     ];
     for (target, expected) in cases {
         let done = site.run(["backup", target, "--json"]);
-        assert_eq!(done.code, Some(1), "{target}: {done:?}");
-        assert!(
-            done.json()["error"].as_str().unwrap().contains(expected),
-            "{target}: {done:?}"
-        );
+        done.assert_error(expected);
         assert_eq!(site.files(), files, "{target}");
         assert!(contents(&files) == before, "{target}: a file changed");
     }
@@ -187,11 +179,8 @@ fn a_backup_replaces_only_backups() {
     set_format(&first, SCHEMA - 1);
     site.import("conferences.jsonl", conferences_of_version(5, 1));
     site.backup("backup.redb");
-    assert_eq!(
-        version_of(&site.conferences_in(&first)),
-        1,
-        "an older backup is replaced"
-    );
+    let found = version_of(&site.conferences_in(&first));
+    assert_eq!(found, 1, "an older backup is replaced");
 }
 
 #[test]
@@ -227,8 +216,7 @@ fn backup_and_restore_replace_no_folder_and_no_pipe() {
 
 #[test]
 fn a_backup_replaces_no_replica_and_no_published_database() {
-    let site = curated();
-    let place = Place::folder(&site);
+    let (site, place) = in_folder();
     let unpublished = site.backup("unpublished.redb");
     place.once(&site);
     let replica = replica_of(&place);

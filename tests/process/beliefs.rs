@@ -16,11 +16,12 @@ use super::monitoring::{scrape, start_watched};
 use super::origin::Replica;
 use super::promotion::{promote, replica_of};
 use super::published::{Place, follow, note, rows_of};
-use super::publishing::{commit, copy_of, curated};
+use super::publishing::{commit, copy_of, curated, in_folder, published_in_folder};
 use super::replicas::{self, readyz};
 use super::s3::{Fault, S3};
 use super::site::{
-    Process, SOON, Server, Site, assert_contains, conferences_of_version, wait_for, wait_until,
+    Done, Process, SOON, Server, Site, assert_contains, conferences_of_version, wait_for,
+    wait_until,
 };
 
 const TARGET: &str = "/v1/conferences?limit=1";
@@ -42,8 +43,7 @@ fn wait_for_status(client: &mut Client, status: u16) {
 
 #[test]
 fn a_replica_behind_a_missing_entry_answers_503() {
-    let site = curated();
-    let place = Place::folder(&site);
+    let (site, place) = in_folder();
     let (id, doomed) = site.key("all", &[]);
     place.once(&site);
     let node = replica_of(&place);
@@ -58,17 +58,13 @@ fn a_replica_behind_a_missing_entry_answers_503() {
 
     let (server, mut admin) = serve(&node, &place);
     let mut client = server.client(&doomed);
-    assert_eq!(
-        client.get(TARGET).status,
-        503,
-        "the end of the log is unconfirmed"
-    );
+    let status = client.get(TARGET).status;
+    assert_eq!(status, 503, "the end of the log is unconfirmed");
     let (status, told) = readyz(&mut admin);
-    assert!(
-        status == 503 && told.contains("slot 2 (`log/00000000000000000002`)"),
-        "{told}"
-    );
-    assert!(told.contains("--start-over"), "{told}");
+    assert_eq!(status, 503, "{told}");
+    for part in ["slot 2 (`log/00000000000000000002`)", "--start-over"] {
+        assert_contains(&told, part);
+    }
     let fresh = Site::new();
     let refused = fresh.ends(["serve", "--listen", "127.0.0.1:0", "--from", &place.url]);
     refused.assert_told(1, "slot 2 (");
@@ -82,8 +78,7 @@ fn a_replica_behind_a_missing_entry_answers_503() {
 
 #[test]
 fn a_replica_that_contradicts_the_heartbeat_answers_503() {
-    let site = curated();
-    let place = Place::folder(&site);
+    let (site, place) = in_folder();
     let key = site.key("all", &[]).1;
     place.once(&site);
     commit(&site, 1);
@@ -144,8 +139,7 @@ fn a_replica_that_contradicts_the_heartbeat_answers_503() {
 
 #[test]
 fn key_revoke_succeeds_only_if_this_very_file_is_published() {
-    let site = curated();
-    let place = Place::folder(&site);
+    let (site, place) = in_folder();
     let (first, _) = site.key("all", &[]);
     let (second, _) = site.key("all", &[]);
     place.once(&site);
@@ -163,10 +157,8 @@ fn key_revoke_succeeds_only_if_this_very_file_is_published() {
     imported.assert_err("with a commit, at seq");
     for json in [&[][..], &["--json"]] {
         let done = site.run([&["key", "create", "--license", "all"], json].concat());
-        assert!(
-            done.code == Some(0) && done.stderr.starts_with("warning: "),
-            "{done:?}"
-        );
+        assert!(done.code == Some(0), "{done:?}");
+        assert!(done.stderr.starts_with("warning: "), "{done:?}");
         assert_eq!(done.stdout.starts_with('{'), !json.is_empty(), "{done:?}");
     }
     let revoked = site.run(["key", "revoke", &first, "--publish-wait", "1ms"]);
@@ -175,11 +167,9 @@ fn key_revoke_succeeds_only_if_this_very_file_is_published() {
     let told = place.run(&site, "--once");
     told.assert_told(1, "does not contain the last entry of ");
     assert_eq!(place.once_with(&site, "--start-over"), 1);
-    let revoked = site.run(["key", "create", "--license", "all"]);
-    assert!(
-        !revoked.stderr.contains("this file does not contain"),
-        "{revoked:?}"
-    );
+    let created = site.run(["key", "create", "--license", "all"]);
+    let is_warned = created.stderr.contains("this file does not contain");
+    assert!(!is_warned, "{created:?}");
 
     // A database moved without its note.
     let moved = copy_of(&site);
@@ -195,40 +185,29 @@ fn key_revoke_succeeds_only_if_this_very_file_is_published() {
     // A note about another database.
     let other = curated();
     let (key, _) = other.key("all", &[]);
-    fs::copy(
-        site.path("feed.redb.published"),
-        other.path("feed.redb.published"),
-    )
-    .unwrap();
+    let name = site.path("feed.redb.published");
+    fs::copy(name, other.path("feed.redb.published")).unwrap();
     let revoked = other.run(["key", "revoke", &key]);
     revoked.assert_told(3, "is about another database");
     fs::remove_file(other.path("feed.redb.published")).unwrap();
     let (key, _) = other.key("all", &[]);
-    assert_eq!(
-        other.run(["key", "revoke", &key]).code,
-        Some(0),
-        "it was never published"
-    );
+    let code = other.run(["key", "revoke", &key]).code;
+    assert_eq!(code, Some(0), "it was never published");
 }
 
 #[test]
 fn a_narrowed_license_warns_that_replicas_do_not_have_it_yet() {
-    let site = curated();
-    let place = Place::folder(&site);
-    place.once(&site);
-    let narrow = words![
-        "license" "set" "all" "--yes" "--dataset" "conferences" "--dataset" "journals" "--country" "Japan"
-    ];
-    let done = site.run(narrow);
-    done.assert_told(0, "replicas do not have the change yet");
-    let wide = words![
-        "license" "set" "all" "--yes" "--dataset" "conferences" "--dataset" "journals" "--widen"
-    ];
-    let done = site.run(wide);
-    assert!(
-        done.code == Some(0) && !done.stderr.contains("replicas do not have"),
-        "{done:?}"
-    );
+    let (site, place) = published_in_folder();
+    let set = |more: &str| {
+        let all = "license set all --yes --dataset conferences --dataset journals";
+        site.run(format!("{all} {more}").split(' '))
+    };
+    let assert_quiet = |done: Done| {
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert!(!done.stderr.contains("replicas do not have"), "{done:?}");
+    };
+    set("--country Japan").assert_told(0, "replicas do not have the change yet");
+    assert_quiet(set("--widen"));
     // The same number of records enter and leave.
     site.license("area", "--dataset conferences --therapy-area Oncology");
     let exchange = site
@@ -236,35 +215,26 @@ fn a_narrowed_license_warns_that_replicas_do_not_have_it_yet() {
     exchange.assert_out("records entering: 10, leaving: 10");
     exchange.assert_told(0, "replicas do not have the change yet");
     let _publisher = place.start(&site, LIVELY);
-    let done = site.run(narrow);
-    assert!(
-        done.code == Some(0) && !done.stderr.contains("replicas do not have"),
-        "{done:?}"
-    );
+    assert_quiet(set("--country Japan"));
 }
 
 #[test]
 fn a_server_of_a_fenced_database_answers_503_after_max_staleness() {
-    let site = curated();
-    let place = Place::folder(&site);
+    let (site, place) = in_folder();
     let key = site.key("all", &[]).1;
     let publisher = place.start(&site, LIVELY);
     let other = replica_of(&place);
     let serve_origin = |staleness: &str| {
-        start_watched(
-            &site,
-            site.serve_command(&format!(
-                "--admin-listen 127.0.0.1:0 --log info {staleness}"
-            )),
-        )
+        let options = format!("--admin-listen 127.0.0.1:0 --log info {staleness}");
+        start_watched(&site, site.serve_command(&options))
+    };
+    let statuses = |server: &Server, admin: &mut Client| {
+        (server.client(&key).get(TARGET).status, readyz(admin).0)
     };
     let (lasting, mut lasting_admin) = serve_origin("--max-staleness 1h");
     let (server, mut admin) = serve_origin("--max-staleness 1s");
     let (mut client, mut lasting_client) = (server.client(&key), lasting.client(&key));
-    assert_eq!(
-        (readyz(&mut admin).0, client.get(TARGET).status),
-        (200, 200)
-    );
+    assert_eq!(statuses(&server, &mut admin), (200, 200));
     assert_eq!(scrape(&mut admin)["medfeed_fenced"], 0.0);
     let promoted = place.json(&other, &["promote", &place.url, "--yes"]);
     assert_eq!(promoted["promoted"], true);
@@ -273,11 +243,8 @@ fn a_server_of_a_fenced_database_answers_503_after_max_staleness() {
     let told = readyz(&mut lasting_admin).1;
     assert_contains(&told, "another publisher took over");
     assert_contains(&told, " published slot ");
-    assert_eq!(
-        lasting_client.get(TARGET).status,
-        200,
-        "callers have time to go elsewhere"
-    );
+    let status = lasting_client.get(TARGET).status;
+    assert_eq!(status, 200, "callers have time to go elsewhere");
     assert_eq!(scrape(&mut lasting_admin)["medfeed_fenced"], 1.0);
     lasting.wait_for_log("another publisher took over from this database");
     wait_for_status(&mut client, 503);
@@ -286,10 +253,7 @@ fn a_server_of_a_fenced_database_answers_503_after_max_staleness() {
     server.stop();
     // A restart does not restart the time limit.
     let (server, mut admin) = serve_origin("--max-staleness 1s");
-    assert_eq!(
-        (server.client(&key).get(TARGET).status, readyz(&mut admin).0),
-        (503, 503)
-    );
+    assert_eq!(statuses(&server, &mut admin), (503, 503));
     server.stop();
     // Without the note, or with a note about another database, it answers again.
     let unfenced = site.path("feed.redb.published");
@@ -304,18 +268,13 @@ fn a_server_of_a_fenced_database_answers_503_after_max_staleness() {
     };
     foreign.write(&site.db()).unwrap();
     let (server, mut admin) = serve_origin("--max-staleness 1s");
-    assert_eq!(
-        (server.client(&key).get(TARGET).status, readyz(&mut admin).0),
-        (200, 200),
-        "a note about another"
-    );
+    assert_eq!(statuses(&server, &mut admin), (200, 200));
     server.stop();
 }
 
 #[test]
 fn a_replica_that_is_ahead_of_its_bucket_is_promoted_with_start_over() {
-    let site = curated();
-    let place = Place::folder(&site);
+    let (site, place) = in_folder();
     let key = site.key("all", &[]).1;
     for version in 1..=4 {
         commit(&site, version);
@@ -331,10 +290,8 @@ fn a_replica_that_is_ahead_of_its_bucket_is_promoted_with_start_over() {
     let refused = newest.run(["key", "create", "--license", "all"]);
     refused.assert_told(1, "is a replica of");
     let done = place.json(&newest, &["promote", &place.url, "--yes", "--start-over"]);
-    assert_eq!(
-        (&done["promoted"], &done["slot"]),
-        (&true.into(), &5.into())
-    );
+    let expected = (&true.into(), &5.into());
+    assert_eq!((&done["promoted"], &done["slot"]), expected);
     assert_eq!(follow(&place, &other.db()), (5, None));
     assert_eq!(rows_of(&other.db()), rows_of(&newest.db()));
     let checked = place.json(&newest, &["check", "--from", &place.url]);
@@ -362,12 +319,8 @@ fn publisher_ahead(site: &Site, s3: &S3) -> Option<(Place, Process, Site)> {
     clock.set(600);
     let mut command = place.command(site, LIVELY);
     clock.apply_to(&mut command);
-    let publisher = Process::spawn(
-        command
-            .args(["--log", "warn"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null()),
-    );
+    let quiet = command.args(["--log", "warn"]);
+    let publisher = Process::spawn(quiet.stdout(Stdio::null()).stderr(Stdio::null()));
     wait_until("a heartbeat", SOON, || {
         place.bucket.get(layout::ALIVE).unwrap()
     });
@@ -383,11 +336,7 @@ fn a_late_heartbeat_of_a_fenced_publisher_makes_no_replica_stale() {
         return;
     };
     let node = replica_of(&place);
-    let command = place.serve_command(
-        &node,
-        &format!("{STRICT} --admin-listen 127.0.0.1:0 --log info"),
-    );
-    let (server, mut admin) = start_watched(&node, command);
+    let (server, mut admin) = serve(&node, &place);
     let mut client = server.client(&key);
     wait_for_status(&mut client, 200);
     // A heartbeat is on its way while a replica is promoted.
@@ -406,12 +355,8 @@ fn a_late_heartbeat_of_a_fenced_publisher_makes_no_replica_stale() {
     wait_for("the late heartbeat", || alive().slot == 1);
     assert_eq!(old.exit_code(), Some(4));
     let name = format!("GET feed/some/prefix/{}", layout::ALIVE);
-    let reads = || {
-        s3.requests()
-            .iter()
-            .filter(|request| **request == name)
-            .count()
-    };
+    let is_read = |request: &&String| **request == name;
+    let reads = || s3.requests().iter().filter(is_read).count();
     let read_again = |count: usize| {
         let before = reads();
         wait_for("it is read", || reads() >= before + count);
@@ -439,8 +384,7 @@ fn a_heartbeat_is_not_repeated_after_a_takeover() {
 
 #[test]
 fn an_instant_before_a_commit_of_a_clock_that_was_ahead_is_restored() {
-    let site = curated();
-    let place = Place::folder(&site);
+    let (site, place) = in_folder();
     let Some(clock) = Clock::new(&site) else {
         return;
     };
@@ -456,14 +400,8 @@ fn an_instant_before_a_commit_of_a_clock_that_was_ahead_is_restored() {
     // Half an hour from now: after both states were put, and before that commit's time.
     let at = medfeed::model::time::now().plus_s(1800).to_string();
     let file = site.path("then.redb");
-    let done = site.run([
-        "backup",
-        file.to_str().unwrap(),
-        "--from",
-        &place.url,
-        "--at",
-        &at,
-    ]);
+    let then = file.to_str().unwrap();
+    let done = site.run(["backup", then, "--from", &place.url, "--at", &at]);
     assert_eq!(done.code, Some(0), "{done:?}");
     let view = medfeed::store::Reader::open(&file).unwrap();
     assert_eq!(view.newest().commit().head(), before.1);
@@ -471,8 +409,7 @@ fn an_instant_before_a_commit_of_a_clock_that_was_ahead_is_restored() {
 
 #[test]
 fn tokens_of_a_lost_commit_get_410_after_later_heartbeats() {
-    let site = curated();
-    let place = Place::folder(&site);
+    let (site, place) = in_folder();
     let key = site.key("all", &[]).1;
     place.once(&site);
     let backup = site.path("copy.redb");
@@ -483,9 +420,8 @@ fn tokens_of_a_lost_commit_get_410_after_later_heartbeats() {
     let serving = site.serve();
     let mut client = serving.client(&key);
     let end = client.token("conferences");
-    let page = client
-        .get("/v1/conferences/changes?updated_since=2000-01-01&limit=1")
-        .json();
+    let first = "/v1/conferences/changes?updated_since=2000-01-01&limit=1";
+    let page = client.get(first).json();
     let lost = [&end, page["next_sync_token"].as_str().unwrap()]
         .map(|token| format!("/v1/conferences/changes?since={token}"));
     serving.stop();
@@ -509,8 +445,7 @@ fn tokens_of_a_lost_commit_get_410_after_later_heartbeats() {
 
 #[test]
 fn a_replica_on_a_full_disk_serves_its_records_and_loads_rarely() {
-    let site = curated();
-    let place = Place::folder(&site);
+    let (site, place) = in_folder();
     let key = site.key("all", &[]).1;
     place.once(&site);
     let node = Replica {
@@ -568,23 +503,18 @@ fn a_replica_on_a_full_disk_serves_its_records_and_loads_rarely() {
 
 #[test]
 fn a_foreign_object_in_the_next_slot_and_a_missing_replica_are_reported() {
-    let site = curated();
-    let place = Place::folder(&site);
-    place.once(&site);
+    let (site, place) = published_in_folder();
     // The slot of the next entry holds junk.
     fs::write(site.path("bucket").join(layout::log(2)), "<html>").unwrap();
     commit(&site, 1);
     let refused = place.run(&site, "--once");
     refused.assert_told(1, "delete it");
-    assert!(
-        !refused.stderr.contains("took over") && note(&site).fenced.is_none(),
-        "{refused:?}"
-    );
+    assert!(!refused.stderr.contains("took over"), "{refused:?}");
+    assert!(note(&site).fenced.is_none(), "{refused:?}");
     fs::remove_file(site.path("bucket").join(layout::log(2))).unwrap();
     assert_eq!(place.once(&site), 1);
     let nowhere = Site::new();
     let refused = nowhere.run(["promote", &place.url, "--yes"]);
-    let is_told = refused.stderr.contains("there is no replica at ")
-        && !refused.stderr.contains("medfeed import");
-    assert!(refused.code == Some(1) && is_told, "{refused:?}");
+    refused.assert_told(1, "there is no replica at ");
+    assert!(!refused.stderr.contains("medfeed import"), "{refused:?}");
 }

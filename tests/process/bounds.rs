@@ -107,11 +107,8 @@ fn an_import_from_standard_input_is_bounded() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(
-        (&told["errors"][0]["file"], &told["errors"][0]["line"]),
-        (&"-".into(), &3.into()),
-        "{told}"
-    );
+    assert_eq!(told["errors"][0]["file"], "-", "{told}");
+    assert_eq!(told["errors"][0]["line"], 3, "{told}");
 }
 
 #[test]

@@ -103,11 +103,8 @@ impl History {
             Loss::Parts(slot) => remove_parts(slot),
             Loss::Alive => remove(layout::ALIVE),
             Loss::OldAlive(slot) => {
-                fs::copy(
-                    self.buckets[&slot].join(layout::ALIVE),
-                    self.bucket().join(layout::ALIVE),
-                )
-                .unwrap();
+                let heartbeat = self.bucket().join(layout::ALIVE);
+                fs::copy(self.buckets[&slot].join(layout::ALIVE), heartbeat).unwrap();
             }
             Loss::Later(slot) => {
                 for later in slot + 1..=LAST {
@@ -229,11 +226,8 @@ fn commands_refuse_a_bucket_that_lost_objects() {
             ];
             let salvaged = history.log.place.ends(&copy, &salvage);
             assert_eq!(salvaged.code, Some(0), "{loss:?}: {salvaged:?}");
-            assert_eq!(
-                salvaged.json()["last_commit_at"],
-                reached.trim(),
-                "{loss:?}"
-            );
+            let expected = reached.trim();
+            assert_eq!(salvaged.json()["last_commit_at"], expected, "{loss:?}");
         }
         if publish == 1 {
             starts_over(&history, &copy, loss);
@@ -261,11 +255,8 @@ fn starts_over(history: &History, origin: &Site, loss: Loss) {
         assert!(command.status().unwrap().success(), "{loss:?}: {args:?}");
     }
     let fresh = Site::new();
-    assert_eq!(
-        follow(&history.log.place, &fresh.db()),
-        (LAST + 1, None),
-        "{loss:?}: a new replica"
-    );
+    let found = follow(&history.log.place, &fresh.db());
+    assert_eq!(found, (LAST + 1, None), "{loss:?}: a new replica");
     for slot in 1..=LAST {
         let replica = history.log.replica_at(slot);
         assert_eq!(
@@ -273,11 +264,8 @@ fn starts_over(history: &History, origin: &Site, loss: Loss) {
             (LAST + 1, None),
             "{loss:?}: a replica at slot {slot}"
         );
-        assert_eq!(
-            rows_of(&replica.db()),
-            rows,
-            "{loss:?}: a replica at slot {slot}"
-        );
+        let found = rows_of(&replica.db());
+        assert_eq!(found, rows, "{loss:?}: a replica at slot {slot}");
     }
     // The next start, with the next commit, needs no option any more.
     commit(origin, 50);
@@ -338,11 +326,8 @@ fn replicas_notice_that_a_bucket_lost_objects() {
                 // Once the bucket is whole again, the replica recovers.
                 history.lose(Loss::Nothing);
                 assert_eq!(replica.poll(), (LAST, None), "{what}");
-                assert_eq!(
-                    rows_of(&file.db()),
-                    rows_of(&history.log.replicas[&LAST]),
-                    "{what}"
-                );
+                let expected = rows_of(&history.log.replicas[&LAST]);
+                assert_eq!(rows_of(&file.db()), expected, "{what}");
             }
         }
     }

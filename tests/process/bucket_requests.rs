@@ -4,9 +4,8 @@
 
 use medfeed::replicate::layout;
 
-use super::published::{Place, note};
-use super::publishing::{commit, curated};
-use super::s3::S3;
+use super::published::note;
+use super::publishing::{commit, curated, in_s3, published_in_s3};
 use super::site::{SOON, Site, wait_for, wait_until};
 
 const PUT_OR_LIST: f64 = 0.005 / 1000.0;
@@ -48,9 +47,7 @@ impl Requests {
 #[test]
 fn an_idle_publisher_costs_half_a_dollar_a_month() {
     const HEARTBEATS: usize = 60;
-    let (s3, site) = (S3::start(), curated());
-    let place = Place::s3(&s3);
-    place.once(&site);
+    let (s3, site, place) = published_in_s3();
     let _publisher = place.start(&site, "--every 0s --heartbeat 100ms");
     let heartbeats = || {
         s3.requests()
@@ -72,17 +69,14 @@ fn an_idle_publisher_costs_half_a_dollar_a_month() {
         "an idle publisher, for {} heartbeats: {all:?}; ${dollars:.2} a month",
         all.puts
     );
-    assert!(
-        all.lists <= 0.13 * all.puts && all.gets <= 4.4 * all.puts,
-        "{all:?}: {requests:?}"
-    );
+    assert!(all.lists <= 0.13 * all.puts, "{all:?}: {requests:?}");
+    assert!(all.gets <= 4.4 * all.puts, "{all:?}: {requests:?}");
     assert!(dollars <= 0.50, "{dollars}");
 }
 
 #[test]
 fn a_commit_is_one_put() {
-    let (s3, site) = (S3::start(), curated());
-    let place = Place::s3(&s3);
+    let (s3, site, place) = in_s3();
     let publisher = place.start(&site, "--every 0s --heartbeat 1h");
     for version in 1..=3 {
         let before = s3.requests().len();
@@ -104,8 +98,7 @@ fn a_commit_is_one_put() {
 
 #[test]
 fn a_refused_start_puts_nothing_into_the_bucket() {
-    let (s3, site) = (S3::start(), curated());
-    let place = Place::s3(&s3);
+    let (s3, site, place) = in_s3();
     let requests_of = |site: &Site, options: &str, code: i32| {
         let before = s3.requests().len();
         let done = place.run(site, options);
@@ -144,9 +137,7 @@ fn a_refused_start_puts_nothing_into_the_bucket() {
 #[test]
 fn a_poll_of_a_replica_is_one_request() {
     const POLLS: usize = 100;
-    let (s3, site) = (S3::start(), curated());
-    let place = Place::s3(&s3);
-    place.once(&site);
+    let (s3, _site, place) = published_in_s3();
     let node = Site::new();
     let server = node.start(place.serve_command(&node, "--poll 20ms"));
     let next = layout::log(2);

@@ -103,11 +103,8 @@ fn a_bucket_returns_its_stored_objects() {
         }
         for content in [b"first", b"again"] {
             bucket.put("alive", content).unwrap();
-            assert_eq!(
-                bytes(bucket, "alive").as_deref(),
-                Some(&content[..]),
-                "{kind}"
-            );
+            let expected = Some(&content[..]);
+            assert_eq!(bytes(bucket, "alive").as_deref(), expected, "{kind}");
         }
         for name in ["log/10", "log/4", "logs/1", "log/5/x"] {
             bucket.put(name, b"x").unwrap();
@@ -162,11 +159,8 @@ fn one_of_many_concurrent_creates_succeeds() {
             let [winner] = won[..] else {
                 panic!("{kind}: {won:?} created {name}")
             };
-            assert_eq!(
-                bytes(bucket, &name),
-                Some(winner.clone().into_bytes()),
-                "{kind}"
-            );
+            let expected = Some(winner.clone().into_bytes());
+            assert_eq!(bytes(bucket, &name), expected, "{kind}");
         }
     });
 }
@@ -189,20 +183,16 @@ fn a_bucket_folder_is_private_and_must_stay_the_same() {
     bucket.probe(PROBE).unwrap();
     bucket.create("log/1", b"x").unwrap();
     let mode = |path: &str| fs::metadata(place.join(path)).unwrap().permissions().mode() & 0o777;
-    assert_eq!(
-        [mode(""), mode("log"), mode("log/1")],
-        [0o700, 0o700, 0o600]
-    );
+    let expected = [0o700, 0o700, 0o600];
+    assert_eq!([mode(""), mode("log"), mode("log/1")], expected);
     // The mode of an existing folder decides who may read new files.
     fs::set_permissions(&place, fs::Permissions::from_mode(0o750)).unwrap();
     bucket.put("replicas/a", b"x").unwrap();
     assert_eq!([mode("replicas"), mode("replicas/a")], [0o750, 0o640]);
     fs::set_permissions(&place, fs::Permissions::from_mode(0o770)).unwrap();
     bucket.put("parts/a/0", b"x").unwrap();
-    assert_eq!(
-        ["parts", "parts/a", "parts/a/0"].map(mode),
-        [0o770, 0o770, 0o660]
-    );
+    let expected = [0o770, 0o770, 0o660];
+    assert_eq!(["parts", "parts/a", "parts/a/0"].map(mode), expected);
     // A draft that a killed program left is not listed, and is removed after a day.
     let draft = place.join(".draft-killed");
     fs::write(&draft, b"x").unwrap();
@@ -217,10 +207,8 @@ fn a_bucket_folder_is_private_and_must_stay_the_same() {
         .set_modified(two_days_ago)
         .unwrap();
     bucket.probe(PROBE).unwrap();
-    let mut left: Vec<_> = fs::read_dir(&place)
-        .unwrap()
-        .map(|file| file.unwrap().file_name())
-        .collect();
+    let left = fs::read_dir(&place).unwrap();
+    let mut left: Vec<_> = left.map(|file| file.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["log", "parts", "replicas"]);
     // Another folder under the path, such as the one below a mount.
@@ -243,11 +231,8 @@ fn a_bucket_folder_is_private_and_must_stay_the_same() {
 #[test]
 fn a_store_cannot_read_or_change_sealed_objects() {
     let (site, s3) = (Site::new(), S3::start());
-    let bucket = in_s3(
-        &s3,
-        "/x",
-        Some(SealKey::load(&seal_key(&site, "seal-key", 0)).unwrap()),
-    );
+    let seal = Some(SealKey::load(&seal_key(&site, "seal-key", 0)).unwrap());
+    let bucket = in_s3(&s3, "/x", seal);
     bucket.create("log/1", b"secret text").unwrap();
     let stored = s3.object("x/log/1").unwrap();
     assert!(!stored.windows(6).any(|window| window == b"secret"));
@@ -268,10 +253,8 @@ fn a_store_cannot_read_or_change_sealed_objects() {
         );
     }
     s3.set_object("x/log/1", Some(stored));
-    assert_eq!(
-        bytes(&bucket, "log/1").as_deref(),
-        Some(&b"secret text"[..])
-    );
+    let expected = Some(&b"secret text"[..]);
+    assert_eq!(bytes(&bucket, "log/1").as_deref(), expected);
 }
 
 #[test]
@@ -386,10 +369,8 @@ fn wrong_bucket_settings_are_refused_with_a_remedy() {
     let s3 = S3::start();
     let environment = s3.environment();
     let with = |name: &str, value: Option<&str>| {
-        let others = environment
-            .iter()
-            .filter(|(other, _)| other != name)
-            .cloned();
+        let others = environment.iter();
+        let others = others.filter(|(other, _)| other != name).cloned();
         others
             .chain(value.map(|value| (name.to_owned(), value.to_owned())))
             .collect::<Vec<_>>()

@@ -158,12 +158,8 @@ fn a_server_with_caches_answers_like_one_without() {
         "conferences.jsonl",
         "{\"id\":6,\"deleted\":true}\n{\"id\":7,\"deleted\":true}\n",
     );
-    compare(
-        "a renamed organization and removals",
-        &site,
-        &running,
-        &keys,
-    );
+    let step = "a renamed organization and removals";
+    compare(step, &site, &running, &keys);
 
     // Another history uses the same seqs.
     let earlier = fs::read(site.db()).unwrap();

@@ -105,33 +105,23 @@ impl Answer {
             .lines()
             .map(|line| serde_json::from_str(line).expect("JSON lines"))
             .collect();
-        assert_eq!(
-            self.header("x-record-count"),
-            Some(lines.len().to_string().as_str())
-        );
+        let header = self.header("x-record-count");
+        assert_eq!(header, Some(lines.len().to_string().as_str()));
         lines
     }
 
     /// The error code. Checks the headers and members that every problem has.
     pub fn problem(&self) -> String {
         assert!(self.status >= 400, "{} is no error", self.status);
-        assert_eq!(
-            self.header("content-type"),
-            Some("application/problem+json"),
-            "{self:?}"
-        );
+        let header = self.header("content-type");
+        assert_eq!(header, Some("application/problem+json"), "{self:?}");
         let problem = self.json();
         assert_eq!(problem["status"], self.status, "{problem}");
         let id = self.header("x-request-id").unwrap_or_default();
-        assert!(
-            !id.is_empty() && problem["request_id"] == id,
-            "{problem} {:?}",
-            self.headers
-        );
-        assert!(
-            problem["title"].is_string() && problem["detail"].is_string(),
-            "{problem}"
-        );
+        assert!(!id.is_empty(), "{problem} {:?}", self.headers);
+        assert!(problem["request_id"] == id, "{problem} {:?}", self.headers);
+        assert!(problem["title"].is_string(), "{problem}");
+        assert!(problem["detail"].is_string(), "{problem}");
         let (_, code) = problem["type"]
             .as_str()
             .and_then(|url| url.rsplit_once("/errors/"))

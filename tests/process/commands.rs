@@ -22,10 +22,8 @@ type Case<'a> = (&'a str, i32, On, &'a str);
 /// Runs the lines one after the other on one database; `_` in an argument stands for a blank.
 fn check_cases(site: &Site, cases: &[Case<'_>]) {
     for (line, code, output, expected) in cases {
-        let args: Vec<String> = line
-            .split_whitespace()
-            .map(|word| word.replace('_', " "))
-            .collect();
+        let args = line.split_whitespace();
+        let args: Vec<String> = args.map(|word| word.replace('_', " ")).collect();
         let done = site.run(&args);
         let told = match output {
             Out => &done.stdout,
@@ -90,11 +88,8 @@ fn commands_without_a_database_name_a_remedy() {
         "--dry-run".as_ref(),
         "--json".as_ref(),
     ]);
-    assert_eq!(
-        (done.code, &done.json()["committed"]),
-        (Some(0), &false.into()),
-        "{done:?}"
-    );
+    let expected = (Some(0), &false.into());
+    assert_eq!((done.code, &done.json()["committed"]), expected, "{done:?}");
     assert_eq!(done.json()["datasets"]["conferences"]["added"], 3);
     assert_eq!(
         site.files(),
@@ -205,11 +200,8 @@ fn a_replaced_key_is_listed_with_the_end_of_its_overlap() {
     for (settings, overlap, ends_first) in cases {
         let (id, _) = site.key("x", settings);
         let (before, line) = listed(&id);
-        assert_eq!(
-            before["expires_at"].is_null(),
-            settings.is_empty(),
-            "{before} {line}"
-        );
+        let expected = settings.is_empty();
+        assert_eq!(before["expires_at"].is_null(), expected, "{before} {line}");
         let new = site.json(["key", "replace", &id, "--overlap", overlap])["id"]
             .as_str()
             .unwrap()
@@ -346,11 +338,8 @@ fn an_import_reads_standard_input() {
     let output = child.wait_with_output().unwrap();
     let refused: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{refused}");
-    assert_eq!(
-        (&refused["errors"][0]["file"], &refused["errors"][0]["line"]),
-        (&"-".into(), &2.into()),
-        "{refused}"
-    );
+    assert_eq!(refused["errors"][0]["file"], "-", "{refused}");
+    assert_eq!(refused["errors"][0]["line"], 2, "{refused}");
 }
 
 #[test]
@@ -389,10 +378,8 @@ fn options_that_configure_have_variables() {
             &[("MEDFEED_JSON", value)],
         );
         let told = String::from_utf8(output.stdout).unwrap();
-        assert!(
-            told.starts_with(begins) && told.is_empty() == begins.is_empty(),
-            "{value:?}: {told}"
-        );
+        assert!(told.starts_with(begins), "{value:?}: {told}");
+        assert!(told.is_empty() == begins.is_empty(), "{value:?}: {told}");
     }
     let output = run(
         &["license", "list"],
@@ -423,10 +410,8 @@ fn help_lists_options_and_examples() {
                 text.contains(&format!("      --{option} "))
                     || text.contains(&format!("      --{option}\n"))
             };
-            assert!(
-                !listed(own) && listed(global),
-                "{command}: --{option}: {done:?}"
-            );
+            assert!(!listed(own), "{command}: --{option}: {done:?}");
+            assert!(listed(global), "{command}: --{option}: {done:?}");
         }
         assert!(
             done.stdout
@@ -441,10 +426,8 @@ fn completions_and_manual_pages_are_printed() {
     let site = Site::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let done = site.run(["completions", shell]);
-        assert!(
-            done.code == Some(0) && done.stdout.contains("allow-removals"),
-            "{shell}"
-        );
+        assert!(done.code == Some(0), "{shell}");
+        assert!(done.stdout.contains("allow-removals"), "{shell}");
     }
     let manual = site.run(["man"]);
     assert_eq!(manual.code, Some(0));
@@ -453,10 +436,8 @@ fn completions_and_manual_pages_are_printed() {
         drop(reader);
         let done = site.command(args).stdout(writer).output().unwrap();
         let told = String::from_utf8_lossy(&done.stderr);
-        assert!(
-            done.status.success() && told.is_empty(),
-            "{args:?} into a closed pipe: {told}"
-        );
+        assert!(done.status.success(), "{args:?} into a closed pipe: {told}");
+        assert!(told.is_empty(), "{args:?} into a closed pipe: {told}");
     }
     for page in words!["medfeed" "medfeed-serve" "medfeed-license-set" "medfeed-key-replace"] {
         assert!(manual.stdout.contains(&format!(".TH {page} ")), "{page}");
@@ -531,10 +512,8 @@ fn the_log_names_the_user_of_each_commit() {
         );
     }
     let text = site.run(["log", "--limit", "2"]).stdout;
-    assert!(
-        text.lines().count() == 3 && text.contains("license remove acme"),
-        "{text}"
-    );
+    assert!(text.lines().count() == 3, "{text}");
+    assert!(text.contains("license remove acme"), "{text}");
     assert!(
         !told.to_string().contains(&key) && !told.to_string().contains("mfk_"),
         "the history contains no key"

@@ -19,23 +19,17 @@ fn an_import_logs_what_it_changed() {
     let row = |id: u32, name: &str| {
         format!("{{\"id\":{id},\"name\":\"{name}\",\"tags\":[1],{STATUSES}}}\n")
     };
-    site.write(
-        "first/tags.jsonl",
-        "{\"id\":1,\"type\":\"Topic\",\"name\":\"Stents\"}\n",
-    );
-    site.write(
-        "first/conferences.jsonl",
-        row(1, "A") + &row(2, "B") + &row(3, "C"),
-    );
+    let content = "{\"id\":1,\"type\":\"Topic\",\"name\":\"Stents\"}\n";
+    site.write("first/tags.jsonl", content);
+    let content = row(1, "A") + &row(2, "B") + &row(3, "C");
+    site.write("first/conferences.jsonl", content);
     site.write("first/journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
     site.write(
         "second/conferences.jsonl",
         row(1, "A") + &row(2, "Bb") + "{\"id\":3,\"deleted\":true}\n" + &row(4, "D") + &row(5, "E"),
     );
-    site.write(
-        "third/tags.jsonl",
-        "{\"id\":1,\"type\":\"Topic\",\"name\":\"Stent\"}\n",
-    );
+    let content = "{\"id\":1,\"type\":\"Topic\",\"name\":\"Stent\"}\n";
+    site.write("third/tags.jsonl", content);
     // (the arguments, the counts of conferences, journals and tags, a line of the text)
     let none = counts(0, 0, 0, 0);
     let cases = cases![
@@ -63,10 +57,8 @@ fn an_import_logs_what_it_changed() {
     // Other commits changed no rows.
     site.license("acme", "--dataset journals");
     let commit = &commits(&site, "")[0];
-    assert!(
-        commit["datasets"].is_null() && commit["note"].is_null(),
-        "{commit}"
-    );
+    assert!(commit["datasets"].is_null(), "{commit}");
+    assert!(commit["note"].is_null(), "{commit}");
     // What each import did stays, also after a restore.
     site.backup("backup.redb");
     site.json(["restore", "backup.redb", "--yes"]);
@@ -160,22 +152,16 @@ fn the_log_of_a_license_has_its_own_commits_only() {
             .collect();
         let removed = usize::from(*name == "ac");
         assert_eq!(whats.len(), 5 + removed, "{name}: {whats:?}");
-        assert_eq!(
-            whats[removed + 3],
-            format!("key create {key} --license {name}")
-        );
-        assert_eq!(
-            whats[removed + 4],
-            format!("license set {name}: datasets conferences")
-        );
+        let expected = format!("key create {key} --license {name}");
+        assert_eq!(whats[removed + 3], expected);
+        let expected = format!("license set {name}: datasets conferences");
+        assert_eq!(whats[removed + 4], expected);
     }
     let one = site.json(["log", "--license", "acme eu", "--limit", "2"]);
     assert_eq!(one["commits"].as_array().unwrap().len(), 2);
     let shown = site.run(["log", "--license", "acm"]);
     assert_eq!(shown.stdout.trim(), "No commit matches.");
     let none = site.run(["log", "--license", "acme", "--since", "2100-01-01"]);
-    assert_eq!(
-        (none.code, none.stdout.trim()),
-        (Some(0), "No commit matches.")
-    );
+    let expected = (Some(0), "No commit matches.");
+    assert_eq!((none.code, none.stdout.trim()), expected);
 }

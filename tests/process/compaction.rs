@@ -29,10 +29,8 @@ fn a_compaction_changes_nothing_but_the_size() {
         assert_eq!(answer.status, 200);
         answer.body
     };
-    let before: Vec<_> = targets
-        .iter()
-        .map(|target| data(client.get(target)))
-        .collect();
+    let before = targets.iter();
+    let before: Vec<_> = before.map(|target| data(client.get(target))).collect();
     let inode = fs::metadata(site.db()).unwrap().ino();
 
     let size = fs::metadata(site.db()).unwrap().len();
@@ -40,19 +38,14 @@ fn a_compaction_changes_nothing_but_the_size() {
     let report = site.json(["compact"]);
     assert_eq!(report.as_object().unwrap().len(), 2, "{report}");
     assert_eq!(report["bytes_before"], size);
-    assert_eq!(
-        report["bytes_after"],
-        fs::metadata(site.db()).unwrap().len()
-    );
+    let expected = fs::metadata(site.db()).unwrap().len();
+    assert_eq!(report["bytes_after"], expected);
     assert!(
         report["bytes_after"].as_u64() <= report["bytes_before"].as_u64(),
         "{report}"
     );
-    assert_ne!(
-        fs::metadata(site.db()).unwrap().ino(),
-        inode,
-        "it is another file"
-    );
+    let found = fs::metadata(site.db()).unwrap().ino();
+    assert_ne!(found, inode, "it is another file");
     assert_eq!(site.files(), files);
     site.check();
 

@@ -42,11 +42,8 @@ fn files_and_the_database_are_linted() {
     let log = || site.json(["log"])["commits"].as_array().unwrap().len();
     let commits = log();
     let clean = site.run(["lint"]);
-    assert_eq!(
-        (clean.code, clean.stdout.trim_end()),
-        (Some(0), "No findings."),
-        "{clean:?}"
-    );
+    assert_eq!(clean.code, Some(0), "{clean:?}");
+    assert_eq!(clean.stdout.trim_end(), "No findings.", "{clean:?}");
 
     let spoiled = conference(
         1,
@@ -76,11 +73,8 @@ fn files_and_the_database_are_linted() {
     assert_eq!(strict.code, Some(1), "{strict:?}");
     strict.assert_err("error: 2 warnings; nothing was changed, because --strict refuses warnings");
     let strict = site.run(["import", file, "--strict", "--json"]).json();
-    assert_eq!(
-        (&strict["committed"], &strict["error_count"]),
-        (&json!(false), &json!(2)),
-        "{strict}"
-    );
+    assert_eq!(strict["committed"], false, "{strict}");
+    assert_eq!(strict["error_count"], 2, "{strict}");
     assert_eq!(log(), commits, "nothing was committed");
 
     // An import warns only about changes; lint also checks stored rows.
@@ -90,26 +84,16 @@ fn files_and_the_database_are_linted() {
         json!([])
     );
     let told = site.run(["lint", "--json"]).json();
-    assert_eq!(
-        rules(&told["findings"]),
-        ["no_address", "area_spelling"],
-        "{told}"
-    );
-    assert_eq!(
-        (&told["findings"][0]["kind"], &told["findings"][0]["id"]),
-        (&json!("conferences"), &json!(1))
-    );
+    let found = rules(&told["findings"]);
+    assert_eq!(found, ["no_address", "area_spelling"], "{told}");
+    assert_eq!(told["findings"][0]["kind"], "conferences");
+    assert_eq!(told["findings"][0]["id"], 1);
     let text = site.run(["lint"]).stdout;
-    assert_contains(
-        &text,
-        "conferences 1: url: `www.a.example` - is not a complete address",
-    );
+    let part = "conferences 1: url: `www.a.example` - is not a complete address";
+    assert_contains(&text, part);
     let told = site.run(["lint", file, "--json"]).json();
-    assert_eq!(
-        rules(&told["findings"]),
-        ["no_address", "area_spelling"],
-        "{told}"
-    );
+    let found = rules(&told["findings"]);
+    assert_eq!(found, ["no_address", "area_spelling"], "{told}");
 
     // Lint removes nothing, so it needs no permission to remove many records.
     let removals: String = (2..=12)
@@ -126,11 +110,8 @@ fn files_and_the_database_are_linted() {
         Some(1)
     );
     let linted = site.run(["lint".as_ref(), removals.as_os_str()]);
-    assert_eq!(
-        (linted.code, linted.stdout.trim_end()),
-        (Some(0), "No findings."),
-        "{linted:?}"
-    );
+    assert_eq!(linted.code, Some(0), "{linted:?}");
+    assert_eq!(linted.stdout.trim_end(), "No findings.", "{linted:?}");
 
     // Lint reports faults as an import reports them.
     let bad = site.write("journals.jsonl", "{\"id\":0}\n");
@@ -141,17 +122,12 @@ fn files_and_the_database_are_linted() {
 #[test]
 fn files_are_linted_without_a_database() {
     let site = Site::new();
-    let file = site.write(
-        "conferences.jsonl",
-        conference(1, "TBD", "\"therapy_areas\":[\"Oncolgy\"],"),
-    );
+    let content = conference(1, "TBD", "\"therapy_areas\":[\"Oncolgy\"],");
+    let file = site.write("conferences.jsonl", content);
     let told = site.run(["lint", file.to_str().unwrap(), "--json"]);
     assert_eq!(told.code, Some(1));
-    assert_eq!(
-        rules(&told.json()["findings"]),
-        ["placeholder", "area_spelling"],
-        "{told:?}"
-    );
+    let expected = ["placeholder", "area_spelling"];
+    assert_eq!(rules(&told.json()["findings"]), expected, "{told:?}");
     assert!(!site.db().exists(), "lint makes no database");
     let none = site.run(["lint"]);
     none.assert_told(1, "there is no database");
@@ -186,19 +162,14 @@ fn an_import_corrects_values_only_with_fix() {
         fixes[1]["to"]
     ]);
     assert_eq!(fix, json!([3, "name", "SociÃ©tÃ©", "Société"]));
-    assert_eq!(
-        (fixes[2].get("to"), &fixes[2]["field"]),
-        (Some(&Value::Null), &json!("issn_online"))
-    );
+    assert_eq!(fixes[2].get("to"), Some(&Value::Null));
+    assert_eq!(fixes[2]["field"], "issn_online");
     let linted = site.run(["lint", "--json"]).json();
     assert_eq!(rules(&linted["findings"]), ["placeholder"], "{linted}");
     // Without `--fix`, nothing is corrected.
     let told = site.json(["import", file]);
-    assert_eq!(
-        (&told["datasets"]["journals"]["changed"], &told["fixes"]),
-        (&json!(2), &json!([])),
-        "{told}"
-    );
+    assert_eq!(told["datasets"]["journals"]["changed"], 2, "{told}");
+    assert_eq!(told["fixes"], json!([]), "{told}");
 }
 
 #[test]
@@ -242,14 +213,8 @@ fn a_dry_run_shows_the_change() {
         assert!(text.contains(expected), "{expected}\n{text}");
     }
     let told = site.json(["import", file, "--dry-run"]);
-    assert_eq!(
-        (
-            &told["committed"],
-            told["changes"].as_array().unwrap().len()
-        ),
-        (&json!(false), 29),
-        "{told}"
-    );
+    assert_eq!(told["committed"], false, "{told}");
+    assert_eq!(told["changes"].as_array().unwrap().len(), 29, "{told}");
     let first = json!({
         "dataset": "conferences", "id": 1, "name": "Congress 1", "change": "changed", "fields": [
             {"field": "city", "before": null, "after": "Paris\u{1b}[2J"},
@@ -260,19 +225,14 @@ fn a_dry_run_shows_the_change() {
     let acme = &told["license_changes"][0];
     let lengths =
         ["entering", "changed", "leaving"].map(|list| acme[list].as_array().unwrap().len());
-    assert_eq!(
-        (&acme["license"], lengths),
-        (&json!("acme"), [26, 1, 2]),
-        "{acme}"
-    );
+    assert_eq!(acme["license"], "acme", "{acme}");
+    assert_eq!(lengths, [26, 1, 2], "{acme}");
     assert_eq!(acme["leaving"][1], json!({"id": 3, "name": "Congress 3"}));
     // The import then makes the shown changes.
     let done = site.json(["import", file]);
     assert_eq!(done["licenses"], told["licenses"], "{done}");
-    assert_eq!(
-        (&done["committed"], &done["changes"]),
-        (&json!(true), &Value::Null)
-    );
+    assert_eq!(done["committed"], true);
+    assert_eq!(done["changes"], Value::Null);
 }
 
 #[test]
@@ -319,22 +279,14 @@ fn a_record_is_shown_with_its_licenses_and_history() {
         "license `papers` does not show it:\n  the license does not include the dataset `conferences`\n",
     ];
     for expected in expected {
-        assert!(
-            shown.code == Some(0) && shown.stdout.contains(expected),
-            "{expected}\n{shown:?}"
-        );
+        assert!(shown.code == Some(0), "{expected}\n{shown:?}");
+        assert!(shown.stdout.contains(expected), "{expected}\n{shown:?}");
     }
     let told = site.json(["show", "conferences", "1"]);
-    assert_eq!(
-        (&told["record"]["id"], &told["record"]["formats"]["oral"]),
-        (&json!(1), &Value::Null),
-        "{told}"
-    );
-    assert_eq!(
-        (&told["last_change"]["seq"], &told["licenses"][0]["visible"]),
-        (&json!(12), &json!(true)),
-        "{told}"
-    );
+    assert_eq!(told["record"]["id"], 1, "{told}");
+    assert_eq!(told["record"]["formats"]["oral"], Value::Null, "{told}");
+    assert_eq!(told["last_change"]["seq"], 12, "{told}");
+    assert_eq!(told["licenses"][0]["visible"], true, "{told}");
     // In the words of `license explain`.
     let explained = site.json(["license", "explain", "hearts", "conferences", "1"]);
     assert_eq!(told["licenses"][1]["reasons"], explained["reasons"]);
@@ -421,16 +373,10 @@ fn a_record_is_shown_with_its_licenses_and_history() {
                 .map(|commit| commit["seq"].clone())
                 .collect()
         };
-        assert_eq!(
-            seqs(&["log", "--since", &time]),
-            of(&|own| own >= time.as_str()),
-            "since {time}"
-        );
-        assert_eq!(
-            seqs(&["log", "--until", &time]),
-            of(&|own| own < time.as_str()),
-            "until {time}"
-        );
+        let found = seqs(&["log", "--since", &time]);
+        assert_eq!(found, of(&|own| own >= time.as_str()), "since {time}");
+        let found = seqs(&["log", "--until", &time]);
+        assert_eq!(found, of(&|own| own < time.as_str()), "until {time}");
     }
     let none = site.run(["log", "conferences"]);
     assert_eq!(none.code, Some(2), "{none:?}");
@@ -484,9 +430,7 @@ fn skipped_files_of_a_folder_are_named_and_are_not_in_the_history() {
     site.write("lists/journals (1).csv", "id,name\n1,A\n");
     let done = site.run(["import", "lists", "--create"]);
     done.assert_told(0, "lists/journals (1).csv: is skipped, since");
-    assert_eq!(
-        site.json(["log"])["commits"][0]["what"],
-        "import lists/conferences.jsonl"
-    );
+    let expected = "import lists/conferences.jsonl";
+    assert_eq!(site.json(["log"])["commits"][0]["what"], expected);
     assert_eq!(site.run(["import", "lists", "--strict"]).code, Some(1));
 }

@@ -33,10 +33,8 @@ fn words(list: &str) -> Vec<String> {
 fn image_variables() -> BTreeMap<String, String> {
     let image = read("Dockerfile");
     let (_, last_stage) = image.split_once("FROM scratch").unwrap();
-    let line = last_stage
-        .lines()
-        .find_map(|line| line.strip_prefix("ENV "))
-        .unwrap();
+    let mut line = last_stage.lines();
+    let line = line.find_map(|line| line.strip_prefix("ENV ")).unwrap();
     line.split_whitespace()
         .map(|pair| pair.split_once('=').unwrap())
         .map(|(a, b)| (a.into(), b.into()))
@@ -46,10 +44,8 @@ fn image_variables() -> BTreeMap<String, String> {
 /// The further variables of replicas.
 fn replica_variables(compose: &str) -> BTreeMap<String, String> {
     let (_, block) = compose.split_once("x-environment: &environment\n").unwrap();
-    let lines = block
-        .lines()
-        .take_while(|line| line.starts_with("  "))
-        .map(str::trim);
+    let lines = block.lines().take_while(|line| line.starts_with("  "));
+    let lines = lines.map(str::trim);
     let pairs = lines
         .filter(|line| !line.starts_with('#'))
         .map(|line| line.split_once(": ").unwrap());
@@ -195,11 +191,8 @@ fn the_units_hide_no_file_that_the_program_reads() {
         assert!(read(unit).contains("\nProcSubset=pid\n"), "{unit}");
     }
     let sources: String = all_sources().into_values().collect();
-    let names: Vec<_> = sources
-        .split("\"/proc/")
-        .skip(1)
-        .map(|rest| rest.split('"').next().unwrap())
-        .collect();
+    let names = sources.split("\"/proc/").skip(1);
+    let names: Vec<_> = names.map(|rest| rest.split('"').next().unwrap()).collect();
     assert!(names.len() >= 4, "{names:?}");
     // These units leave only the processes in /proc.
     assert!(
@@ -228,10 +221,8 @@ fn the_nightly_backup_keeps_seven_checked_copies() {
     let programs = site.path("programs");
     fs::create_dir(&programs).unwrap();
     symlink(env!("CARGO_BIN_EXE_medfeed"), programs.join("medfeed")).unwrap();
-    let date = site.write(
-        "programs/date",
-        "#!/bin/sh\nexec /bin/date -d \"$TODAY\" \"$@\"\n",
-    );
+    let content = "#!/bin/sh\nexec /bin/date -d \"$TODAY\" \"$@\"\n";
+    let date = site.write("programs/date", content);
     fs::set_permissions(date, PermissionsExt::from_mode(0o755)).unwrap();
     let path = format!("{}:/usr/bin:/bin", programs.display());
     let night = |day: u32| -> bool {
@@ -258,12 +249,8 @@ fn the_nightly_backup_keeps_seven_checked_copies() {
             conferences_of_version(3, u64::from(day)),
         );
         assert!(night(day), "night {day}");
-        assert_eq!(
-            copies().len(),
-            usize::min(usize::try_from(day).unwrap(), 7),
-            "{:?}",
-            copies()
-        );
+        let expected = usize::min(usize::try_from(day).unwrap(), 7);
+        assert_eq!(copies().len(), expected, "{:?}", copies());
     }
     let all = copies();
     assert_eq!(

@@ -7,17 +7,15 @@ use std::panic::catch_unwind;
 use rust_xlsxwriter::Workbook;
 use serde_json::Value;
 
-use super::site::{Site, assert_contains};
+use super::site::{Done, Site, assert_contains};
 
-/// A list of others.
-struct Shape {
-    kind: &'static str,
-    content: &'static str,
-    /// Parts of the draft.
-    says: &'static [&'static str],
-    /// Some members of the stored rows, by id.
-    stored: &'static [&'static str],
-}
+/// A list of others: its kind, its content, parts of the draft, and some members of the stored rows, by id.
+type Shape = (
+    &'static str,
+    &'static str,
+    &'static [&'static str],
+    &'static [&'static str],
+);
 
 /// Drafts a recipe for a file.
 fn draft(site: &Site, kind: &str, name: &str) -> String {
@@ -26,42 +24,38 @@ fn draft(site: &Site, kind: &str, name: &str) -> String {
     drafted.stdout
 }
 
-/// Drafts a recipe, imports the file by it, and compares the stored rows.
-fn check(name: &str, shape: &Shape) {
-    let site = Site::new();
-    site.write(name, shape.content);
-    let recipe = draft(&site, shape.kind, name);
-    for part in shape.says {
-        assert!(
-            recipe.contains(part),
-            "{part:?} is missing:\n{}\n{recipe}",
-            shape.content
-        );
+/// Checks that a drafted recipe has these parts, and writes it to `list.toml`.
+fn write_recipe(site: &Site, content: &str, recipe: &str, parts: &[&str]) {
+    for part in parts {
+        let is_there = recipe.contains(part);
+        assert!(is_there, "{part:?} is missing:\n{content}\n{recipe}");
     }
-    site.write("list.toml", &recipe);
-    let done = site.run([
-        "import",
-        name,
-        "--recipe",
-        "list.toml",
-        "--create",
-        "--json",
-    ]);
-    assert_eq!(done.code, Some(0), "{}\n{recipe}\n{done:?}", shape.content);
+    site.write("list.toml", recipe);
+}
+
+/// Imports a new list by the recipe in `list.toml`.
+fn import_new(site: &Site, name: &str) -> Done {
+    site.run(["import", name, "--recipe", "list.toml", "--create"])
+}
+
+/// Drafts a recipe, imports the file by it, and compares the stored rows.
+fn check(name: &str, &(kind, content, says, expected): &Shape) {
+    let site = Site::new();
+    site.write(name, content);
+    let recipe = draft(&site, kind, name);
+    write_recipe(&site, content, &recipe, says);
+    let done = import_new(&site, name);
+    assert_eq!(done.code, Some(0), "{content}\n{recipe}\n{done:?}");
     // A second run of the same list changes nothing.
     let again = site.json(["import", name, "--recipe", "list.toml"]);
-    let counts = &again["datasets"][shape.kind];
-    if !counts.is_null() {
-        assert_eq!(
-            (&counts["added"], &counts["changed"]),
-            (&0.into(), &0.into()),
-            "{again}"
-        );
+    let counts = &again["datasets"][kind];
+    for change in ["added", "changed"] {
+        assert_eq!(counts[change].as_u64().unwrap_or(0), 0, "{again}");
     }
-    let stored = stored(&site, shape.kind);
-    let told = format!("{}\n{recipe}\n{done:?}\n{stored:#?}", shape.content);
-    assert_eq!(stored.len(), shape.stored.len(), "{told}");
-    for (row, expected) in stored.iter().zip(shape.stored) {
+    let stored = stored(&site, kind);
+    let told = format!("{content}\n{recipe}\n{done:?}\n{stored:#?}");
+    assert_eq!(stored.len(), expected.len(), "{told}");
+    for (row, expected) in stored.iter().zip(expected) {
         let expected: Value = serde_json::from_str(expected).unwrap();
         for (member, value) in expected.as_object().unwrap() {
             let found = row.pointer(&format!("/{}", member.replace('.', "/")));
@@ -80,416 +74,261 @@ fn stored(site: &Site, kind: &str) -> Vec<Value> {
         .collect()
 }
 
-#[rustfmt::skip]
-const TABLES: &[Shape] = &[
+const TABLES: &[Shape] = &cases![
     // A directory of open journals.
-    Shape {
-        kind: "journals",
-        content: "Journal title,Journal URL,URL in DOAJ,When did the journal start to publish all content using an open license?,\
-                  Journal ISSN (print version),Journal EISSN (online version),Keywords,Publisher,Country of publisher,Journal license,APC,APC amount\n\
-                  Heart A,https://a.example.org,https://doaj.example.org/toc/1,2011,0028-4793,1533-4406,\"heart, lung\",House,Italy,CC BY,Yes,1500 USD\n\
-                  Heart B,https://b.example.org,https://doaj.example.org/toc/2,2012,,1474-547X,,House,Spain,CC BY-NC,No,\n",
-        says: &[
-            "\"Journal title\" = \"name\"", "\"APC amount\" = \"publishing_apc_usd\"",
+    "journals",
+        "Journal title,Journal URL,URL in DOAJ,When did the journal start to publish all content using an open license?,\
+            Journal ISSN (print version),Journal EISSN (online version),Keywords,Publisher,Country of publisher,Journal license,APC,APC amount\n\
+            Heart A,https://a.example.org,https://doaj.example.org/toc/1,2011,0028-4793,1533-4406,\"heart, lung\",House,Italy,CC BY,Yes,1500 USD\n\
+            Heart B,https://b.example.org,https://doaj.example.org/toc/2,2012,,1474-547X,,House,Spain,CC BY-NC,No,\n",
+        &["\"Journal title\" = \"name\"", "\"APC amount\" = \"publishing_apc_usd\"",
             "\"URL in DOAJ\",    # 2 web addresses, such as `https://doaj.example.org/toc/1`",
-            "\"APC\",    # 2 cells, such as `Yes`; not read as `publishing_apc_usd`",
-        ],
-        stored: &[
-            r#"{"name":"Heart A","url":"https://a.example.org","issn_print":"0028-4793","issn_online":"1533-4406","publisher":"House","publishing.content_license":"CC BY","publishing.apc_usd":1500.0}"#,
-            r#"{"name":"Heart B","issn_print":null,"issn_online":"1474-547X","publishing.apc_usd":null}"#,
-        ],
-    },
+            "\"APC\",    # 2 cells, such as `Yes`; not read as `publishing_apc_usd`"],
+        &[r#"{"name":"Heart A","url":"https://a.example.org","issn_print":"0028-4793","issn_online":"1533-4406","publisher":"House","publishing.content_license":"CC BY","publishing.apc_usd":1500.0}"#,
+            r#"{"name":"Heart B","issn_print":null,"issn_online":"1474-547X","publishing.apc_usd":null}"#];
     // Keywords are no tags: a tag has a type.
-    Shape {
-        kind: "conferences",
-        content: "Event,Start,Tags\nHeart Days,2027-01-15,heart; lung\nLung Days,2027-02-15,lung\n",
-        says: &["\"Tags\",    # 2 cells, such as `heart; lung`; not read as `tags`"],
-        stored: &[r#"{"name":"Heart Days","tags":[]}"#, "{}"],
-    },
+    "conferences", "Event,Start,Tags\nHeart Days,2027-01-15,heart; lung\nLung Days,2027-02-15,lung\n",
+        &["\"Tags\",    # 2 cells, such as `heart; lung`; not read as `tags`"],
+        &[r#"{"name":"Heart Days","tags":[]}"#, "{}"];
     // Prices in several currencies within the cells: too few are dollars.
-    Shape {
-        kind: "journals",
-        content: "Journal title,APC amount\nHeart A,1500 USD\nHeart B,900 EUR\nHeart C,700 GBP\n",
-        says: &["\"APC amount\",    # 3 cells, such as `1500 USD`; not read as `publishing_apc_usd`, since only 1 of 3 cells can be"],
-        stored: &[r#"{"name":"Heart A","publishing.apc_usd":null}"#, "{}", "{}"],
-    },
+    "journals", "Journal title,APC amount\nHeart A,1500 USD\nHeart B,900 EUR\nHeart C,700 GBP\n",
+        &["\"APC amount\",    # 3 cells, such as `1500 USD`; not read as `publishing_apc_usd`, since only 1 of 3 cells can be"],
+        &[r#"{"name":"Heart A","publishing.apc_usd":null}"#, "{}", "{}"];
     // A ranking with semicolons, decimal commas and two ISSNs in a cell.
-    Shape {
-        kind: "journals",
-        content: "Rank;Sourceid;Title;Type;Issn;SJR;SJR Best Quartile;H index;Total Docs. (2024);Country;Publisher;Coverage\n\
-                  1;12;\"Heart A\";journal;\"00284793, 15334406\";22,797;Q1;120;12;United States;House;1950-2025\n\
-                  2;13;\"Heart B\";journal;1474547X;0,319;Q4;3;4;Japan;House;2001-2025\n\
-                  3;14;\"Heart C\";journal;-;;Q4;1;4;Japan;House;2003\n",
-        says: &["decimal = \"comma\"", "empty = [\"-\"]", "\"Country\",    # 3 countries", "\"Issn\" = [\"issn_print\", \"issn_online\"]"],
-        stored: &[
-            r#"{"name":"Heart A","issn_print":"0028-4793","issn_online":"1533-4406","sjr":22.797,"h_index":120,"publisher":"House"}"#,
+    "journals",
+        "Rank;Sourceid;Title;Type;Issn;SJR;SJR Best Quartile;H index;Total Docs. (2024);Country;Publisher;Coverage\n\
+            1;12;\"Heart A\";journal;\"00284793, 15334406\";22,797;Q1;120;12;United States;House;1950-2025\n\
+            2;13;\"Heart B\";journal;1474547X;0,319;Q4;3;4;Japan;House;2001-2025\n\
+            3;14;\"Heart C\";journal;-;;Q4;1;4;Japan;House;2003\n",
+        &["decimal = \"comma\"", "empty = [\"-\"]", "\"Country\",    # 3 countries",
+            "\"Issn\" = [\"issn_print\", \"issn_online\"]"],
+        &[r#"{"name":"Heart A","issn_print":"0028-4793","issn_online":"1533-4406","sjr":22.797,"h_index":120,"publisher":"House"}"#,
             r#"{"name":"Heart B","issn_print":"1474-547X","issn_online":null,"sjr":0.319,"h_index":3}"#,
-            r#"{"name":"Heart C","issn_print":null,"sjr":null}"#,
-        ],
-    },
+            r#"{"name":"Heart C","issn_print":null,"sjr":null}"#];
     // A citation report: a title above, a footer below, a quoted percent sign, and gaps.
-    Shape {
-        kind: "journals",
-        content: "\"Journal Data Filtered By:  Selected JCR Year: 2024\"\n\n\
-                  Journal name,JCR Abbreviation,Publisher,ISSN,eISSN,Category,Total Citations,2024 JIF,JIF Quartile,2024 JCI,% of Citable OA,5-Year JIF\n\
-                  \"HEART A\",HEART A,HOUSE,\"0028-4793\",\"1533-4406\",CARDIAC - SCIE,\"1,234\",\"88.5\",Q1,1.2,\"25.18\"%,90.1\n\
-                  \"HEART B\",HEART B,HOUSE,\"N/A\",\"1474-547X\",CARDIAC - SCIE,12,\"<0.1\",Q4,0.2,\"1.45\"%,\n\n\
-                  Copyright (c) 2025 Example \nBy exporting the selected data; you agree to the terms \n",
-        says: &[
-            "match = [[\"issn\"], [\"name\"]]", "# new = false", "# update = [\"abbv\", \"publisher\", \"impact_factor\", \"impact_factor_year\"]",
-            "\"2024 JIF\" = \"impact_factor\"", "impact_factor_year = 2024", "\"<0.1\",    # 1 cell",
-        ],
-        stored: &[
-            r#"{"name":"HEART A","impact_factor":88.5,"impact_factor_year":2024,"issn_print":"0028-4793"}"#,
-            r#"{"name":"HEART B","impact_factor":null,"impact_factor_year":null,"issn_print":null,"issn_online":"1474-547X"}"#,
-        ],
-    },
+    "journals", "\"Journal Data Filtered By:  Selected JCR Year: 2024\"\n\n\
+            Journal name,JCR Abbreviation,Publisher,ISSN,eISSN,Category,Total Citations,2024 JIF,JIF Quartile,2024 JCI,% of Citable OA,5-Year JIF\n\
+            \"HEART A\",HEART A,HOUSE,\"0028-4793\",\"1533-4406\",CARDIAC - SCIE,\"1,234\",\"88.5\",Q1,1.2,\"25.18\"%,90.1\n\
+            \"HEART B\",HEART B,HOUSE,\"N/A\",\"1474-547X\",CARDIAC - SCIE,12,\"<0.1\",Q4,0.2,\"1.45\"%,\n\n\
+            Copyright (c) 2025 Example \nBy exporting the selected data; you agree to the terms \n",
+        &["match = [[\"issn\"], [\"name\"]]", "# new = false",
+            "# update = [\"abbv\", \"publisher\", \"impact_factor\", \"impact_factor_year\"]",
+            "\"2024 JIF\" = \"impact_factor\"", "impact_factor_year = 2024", "\"<0.1\",    # 1 cell"],
+        &[r#"{"name":"HEART A","impact_factor":88.5,"impact_factor_year":2024,"issn_print":"0028-4793"}"#,
+            r#"{"name":"HEART B","impact_factor":null,"impact_factor_year":null,"issn_print":null,"issn_online":"1474-547X"}"#];
     // Several years of a metric: the latest counts.
-    Shape {
-        kind: "journals",
-        content: "Journal,IF 2022,IF 2023,CiteScore 2023\nHeart A,4.1,4.4,7.5\n",
-        says: &["\"IF 2022\",    # 1 number, such as `4.1`; `impact_factor` is read from `IF 2023`", "impact_factor_year = 2023"],
-        stored: &[r#"{"impact_factor":4.4,"impact_factor_year":2023,"citescore":7.5}"#],
-    },
+    "journals", "Journal,IF 2022,IF 2023,CiteScore 2023\nHeart A,4.1,4.4,7.5\n",
+        &["\"IF 2022\",    # 1 number, such as `4.1`; `impact_factor` is read from `IF 2023`",
+            "impact_factor_year = 2023"], &[r#"{"impact_factor":4.4,"impact_factor_year":2023,"citescore":7.5}"#];
     // Factors of a year that the file does not say: the draft asks.
-    Shape {
-        kind: "journals",
-        content: "Journal,ISSN,JIF\nHeart A,0028-4793,4.1\n",
-        says: &["\n[set]\n# impact_factor_year =    # write the year of these factors"],
-        stored: &[r#"{"name":"Heart A","impact_factor":4.1,"impact_factor_year":null}"#],
-    },
+    "journals", "Journal,ISSN,JIF\nHeart A,0028-4793,4.1\n",
+        &["\n[set]\n# impact_factor_year =    # write the year of these factors"],
+        &[r#"{"name":"Heart A","impact_factor":4.1,"impact_factor_year":null}"#];
     // Exact names, and an ISSN that repeats another column.
-    Shape {
-        kind: "journals",
-        content: "journal_full_title,issn,issn_print,issn_electronic\nAlpha Journal of Lungs,1533-4406,0028-4793,1533-4406\nBeta Archives,1865-1542,,1865-1542\n",
-        says: &["\"issn\",    # 2 valid ISSNs, such as `1533-4406`; `issn_print` is read from `issn_print`"],
-        stored: &[
-            r#"{"name":"Alpha Journal of Lungs","issn_print":"0028-4793","issn_online":"1533-4406"}"#,
-            r#"{"name":"Beta Archives","issn_print":null,"issn_online":"1865-1542"}"#,
-        ],
-    },
+    "journals",
+        "journal_full_title,issn,issn_print,issn_electronic\nAlpha Journal of Lungs,1533-4406,0028-4793,1533-4406\nBeta Archives,1865-1542,,1865-1542\n",
+        &["\"issn\",    # 2 valid ISSNs, such as `1533-4406`; `issn_print` is read from `issn_print`"],
+        &[r#"{"name":"Alpha Journal of Lungs","issn_print":"0028-4793","issn_online":"1533-4406"}"#,
+            r#"{"name":"Beta Archives","issn_print":null,"issn_online":"1865-1542"}"#];
     // A price list with a column of currencies.
-    Shape {
-        kind: "journals",
-        content: "Journal,ISSN,Currency,APC\nAlpha Journal of Lungs,0028-4793,USD,2500\nBeta Archives,1533-4406,EUR,900\n",
-        says: &["[where.publishing_apc_usd]\n\"Currency\" = [\"USD\"]"],
-        stored: &[r#"{"publishing.apc_usd":2500.0}"#, r#"{"publishing.apc_usd":null}"#],
-    },
+    "journals",
+        "Journal,ISSN,Currency,APC\nAlpha Journal of Lungs,0028-4793,USD,2500\nBeta Archives,1533-4406,EUR,900\n",
+        &["[where.publishing_apc_usd]\n\"Currency\" = [\"USD\"]"],
+        &[r#"{"publishing.apc_usd":2500.0}"#, r#"{"publishing.apc_usd":null}"#];
     // The same in German, with signs and a price that names nothing.
-    Shape {
-        kind: "journals",
-        content: "Zeitschrift;Verlag;Währung;Preis\nHerz A;Haus;$;2500\nHerz B;Haus;€;900\nHerz C;Haus;US$;1000\n",
-        says: &["\"Währung\" = [\"$\", \"US$\"]"],
-        stored: &[r#"{"name":"Herz A","publisher":"Haus","publishing.apc_usd":2500.0}"#, r#"{"publishing.apc_usd":null}"#, r#"{"publishing.apc_usd":1000.0}"#],
-    },
+    "journals", "Zeitschrift;Verlag;Währung;Preis\nHerz A;Haus;$;2500\nHerz B;Haus;€;900\nHerz C;Haus;US$;1000\n",
+        &["\"Währung\" = [\"$\", \"US$\"]"],
+        &[r#"{"name":"Herz A","publisher":"Haus","publishing.apc_usd":2500.0}"#, r#"{"publishing.apc_usd":null}"#,
+            r#"{"publishing.apc_usd":1000.0}"#];
     // No price is in dollars.
-    Shape {
-        kind: "journals",
-        content: "Journal,APC,Currency\nHeart A,2500,EUR\nHeart B,900,GBP\n",
-        says: &["\"APC\",    # 2 numbers, such as `2500`; no row has US dollars in `Currency`", "\"Currency\",    # 2 cells, such as `EUR`"],
-        stored: &[r#"{"publishing.apc_usd":null}"#, "{}"],
-    },
+    "journals", "Journal,APC,Currency\nHeart A,2500,EUR\nHeart B,900,GBP\n",
+        &["\"APC\",    # 2 numbers, such as `2500`; no row has US dollars in `Currency`",
+            "\"Currency\",    # 2 cells, such as `EUR`"], &[r#"{"publishing.apc_usd":null}"#, "{}"];
     // Two header rows with a group of prices, and a title above.
-    Shape {
-        kind: "journals",
-        content: "Price list 2026,,,,,\nISSN,Title,Publishing model,List price,,\n,,,USD,EUR,GBP\n0028-4793,Heart A,Hybrid,3000,2600,2300\n\
-                  1474-547X,Heart B,Open access,3100,2700,2400\n",
-        says: &["header_rows = 2", "\"List price USD\" = \"publishing_apc_usd\"", "\"List price EUR\",    # 2 numbers, such as `2600`"],
-        stored: &[r#"{"name":"Heart A","publishing.access":"hybrid","publishing.apc_usd":3000.0}"#, r#"{"publishing.access":"open"}"#],
-    },
+    "journals",
+        "Price list 2026,,,,,\nISSN,Title,Publishing model,List price,,\n,,,USD,EUR,GBP\n0028-4793,Heart A,Hybrid,3000,2600,2300\n\
+            1474-547X,Heart B,Open access,3100,2700,2400\n",
+        &["header_rows = 2", "\"List price USD\" = \"publishing_apc_usd\"",
+            "\"List price EUR\",    # 2 numbers, such as `2600`"],
+        &[r#"{"name":"Heart A","publishing.access":"hybrid","publishing.apc_usd":3000.0}"#,
+            r#"{"publishing.access":"open"}"#];
     // Prices in columns that name their currency.
-    Shape {
-        kind: "journals",
-        content: "Journal Title,APC (EUR),APC (USD),APC (£)\nHeart A,2000,2500,1800\nHeart B,see website,see website,see website\nHeart C,see website,see website,\n",
-        says: &["\"APC (USD)\" = \"publishing_apc_usd\"", "\"see website\",    # 2 cells", "\"APC (EUR)\",    # 3 cells, such as `2000`"],
-        stored: &[r#"{"publishing.apc_usd":2500.0}"#, r#"{"publishing.apc_usd":null}"#, "{}"],
-    },
+    "journals",
+        "Journal Title,APC (EUR),APC (USD),APC (£)\nHeart A,2000,2500,1800\nHeart B,see website,see website,see website\nHeart C,see website,see website,\n",
+        &["\"APC (USD)\" = \"publishing_apc_usd\"", "\"see website\",    # 2 cells",
+            "\"APC (EUR)\",    # 3 cells, such as `2000`"],
+        &[r#"{"publishing.apc_usd":2500.0}"#, r#"{"publishing.apc_usd":null}"#, "{}"];
     // A header of a price with a foreign sign alone.
-    Shape {
-        kind: "journals",
-        content: "Journal,APC (€)\nHeart A,2000\n",
-        says: &["\"APC (€)\",    # 1 number, such as `2000`; prices in another currency than US dollars"],
-        stored: &[r#"{"publishing.apc_usd":null}"#],
-    },
+    "journals", "Journal,APC (€)\nHeart A,2000\n",
+        &["\"APC (€)\",    # 1 number, such as `2000`; prices in another currency than US dollars"],
+        &[r#"{"publishing.apc_usd":null}"#];
     // A national register with codes, Spanish headers and zeros for ISSNs.
-    Shape {
-        kind: "journals",
-        content: "Código,Título de la revista,ISSN impreso,ISSN electrónico,Editorial,País,Página web\n\
-                  R001,Revista Alfa,0028-4793,0000-0000,Casa,España,https://alfa.example.es\nR002,Revista Beta,0000-0000,1533-4406,Casa,España,www.beta.example.es\n",
-        says: &["issn_print = [\n    \"0000-0000\",    # 1 cell", "\"Código\",    # 2 cells, such as `R001`"],
-        stored: &[
-            r#"{"name":"Revista Alfa","issn_print":"0028-4793","issn_online":null,"publisher":"Casa","url":"https://alfa.example.es"}"#,
-            r#"{"name":"Revista Beta","issn_print":null,"issn_online":"1533-4406"}"#,
-        ],
-    },
+    "journals", "Código,Título de la revista,ISSN impreso,ISSN electrónico,Editorial,País,Página web\n\
+            R001,Revista Alfa,0028-4793,0000-0000,Casa,España,https://alfa.example.es\nR002,Revista Beta,0000-0000,1533-4406,Casa,España,www.beta.example.es\n",
+        &["issn_print = [\n    \"0000-0000\",    # 1 cell", "\"Código\",    # 2 cells, such as `R001`"],
+        &[r#"{"name":"Revista Alfa","issn_print":"0028-4793","issn_online":null,"publisher":"Casa","url":"https://alfa.example.es"}"#,
+            r#"{"name":"Revista Beta","issn_print":null,"issn_online":"1533-4406"}"#];
     // Polish and French headers.
-    Shape {
-        kind: "journals",
-        content: "Lp.;Tytuł czasopisma;ISSN druk;e-ISSN;Wydawca;Punkty\n1;Serce;0028-4793;1533-4406;Dom;140\n",
-        says: &["\"Punkty\",    # 1 number, such as `140`"],
-        stored: &[r#"{"name":"Serce","issn_print":"0028-4793","issn_online":"1533-4406","publisher":"Dom"}"#],
-    },
-    Shape {
-        kind: "journals",
-        content: "Titre de la revue;Éditeur;ISSN papier;ISSN en ligne;Facteur d'impact 2023\nCœur;Maison;0028-4793;1533-4406;3,2\n",
-        says: &["decimal = \"comma\"", "impact_factor_year = 2023"],
-        stored: &[r#"{"name":"Cœur","publisher":"Maison","impact_factor":3.2,"impact_factor_year":2023}"#],
-    },
+    "journals", "Lp.;Tytuł czasopisma;ISSN druk;e-ISSN;Wydawca;Punkty\n1;Serce;0028-4793;1533-4406;Dom;140\n",
+        &["\"Punkty\",    # 1 number, such as `140`"],
+        &[r#"{"name":"Serce","issn_print":"0028-4793","issn_online":"1533-4406","publisher":"Dom"}"#];
+    "journals",
+        "Titre de la revue;Éditeur;ISSN papier;ISSN en ligne;Facteur d'impact 2023\nCœur;Maison;0028-4793;1533-4406;3,2\n",
+        &["decimal = \"comma\"", "impact_factor_year = 2023"],
+        &[r#"{"name":"Cœur","publisher":"Maison","impact_factor":3.2,"impact_factor_year":2023}"#];
     // Ids of another database, and an unnamed column at the right.
-    Shape {
-        kind: "journals",
-        content: "ID,Journal,Publisher,\n17,Heart A,House,new\n18,Heart B,House,\n",
-        says: &["\"ID\",    # 2 numbers, such as `17`; map it to `id` only if", "\"=D\",    # 1 cell, such as `new`"],
-        stored: &[r#"{"id":1,"name":"Heart A"}"#, r#"{"id":2,"name":"Heart B"}"#],
-    },
+    "journals", "ID,Journal,Publisher,\n17,Heart A,House,new\n18,Heart B,House,\n",
+        &["\"ID\",    # 2 numbers, such as `17`; map it to `id` only if", "\"=D\",    # 1 cell, such as `new`"],
+        &[r#"{"id":1,"name":"Heart A"}"#, r#"{"id":2,"name":"Heart B"}"#];
     // The index of a data frame, and a column of booleans.
-    Shape {
-        kind: "journals",
-        content: ",title,issn,is_oa\n0,Heart A,0028-4793,True\n1,Heart B,1533-4406,False\n",
-        says: &["\"=A\",    # 2 numbers, such as `0`", "\"is_oa\",    # 2 cells, such as `True`; not read as `publishing_access`"],
-        stored: &[r#"{"name":"Heart A","issn_print":"0028-4793"}"#, r#"{"issn_print":"1533-4406"}"#],
-    },
+    "journals", ",title,issn,is_oa\n0,Heart A,0028-4793,True\n1,Heart B,1533-4406,False\n",
+        &["\"=A\",    # 2 numbers, such as `0`",
+            "\"is_oa\",    # 2 cells, such as `True`; not read as `publishing_access`"],
+        &[r#"{"name":"Heart A","issn_print":"0028-4793"}"#, r#"{"issn_print":"1533-4406"}"#];
     // Words of access, one of which is unknown.
-    Shape {
-        kind: "journals",
-        content: "Journal,OA status\nHeart A,Gold\nHeart B,Hybrid\nHeart C,Bronze\nHeart D,Bronze\nHeart E,Closed\n",
-        says: &["publishing_access = [\n    \"Bronze\",    # 2 cells"],
-        stored: &[r#"{"publishing.access":"open"}"#, r#"{"publishing.access":"hybrid"}"#, r#"{"publishing.access":null}"#, "{}", r#"{"publishing.access":"subscription"}"#],
-    },
+    "journals", "Journal,OA status\nHeart A,Gold\nHeart B,Hybrid\nHeart C,Bronze\nHeart D,Bronze\nHeart E,Closed\n",
+        &["publishing_access = [\n    \"Bronze\",    # 2 cells"],
+        &[r#"{"publishing.access":"open"}"#, r#"{"publishing.access":"hybrid"}"#, r#"{"publishing.access":null}"#, "{}",
+            r#"{"publishing.access":"subscription"}"#];
     // A table without a header.
-    Shape {
-        kind: "journals",
-        content: "0028-4793,Alpha Journal of Lungs,https://alpha.example\n1533-4406,Beta Archives,https://beta.example\n1865-1542,Gamma Letters,https://gamma.example\n",
-        says: &["header_rows = 0", "\"=B\" = \"name\""],
-        stored: &[
-            r#"{"name":"Alpha Journal of Lungs","issn_print":"0028-4793","url":"https://alpha.example"}"#,
-            r#"{"name":"Beta Archives"}"#,
-            r#"{"name":"Gamma Letters","issn_print":"1865-1542"}"#,
-        ],
-    },
+    "journals",
+        "0028-4793,Alpha Journal of Lungs,https://alpha.example\n1533-4406,Beta Archives,https://beta.example\n1865-1542,Gamma Letters,https://gamma.example\n",
+        &["header_rows = 0", "\"=B\" = \"name\""],
+        &[r#"{"name":"Alpha Journal of Lungs","issn_print":"0028-4793","url":"https://alpha.example"}"#,
+            r#"{"name":"Beta Archives"}"#, r#"{"name":"Gamma Letters","issn_print":"1865-1542"}"#];
     // Exact columns next to columns that say the same in other words.
-    Shape {
-        kind: "conferences",
-        content: "title,full_name,year,date,start,end,place,city,country\n\
-                  ADys,Alpha Days,2026,\"May 3, 2026\",2026-05-03,2026-05-05,\"Graz, Styria\",Graz,Austria\nBDys,Beta Days,2026,\"June 3, 2026\",2026-06-03,2026-06-05,\"Bonn\",Bonn,Germany\n",
-        says: &["\"title\",    # 2 cells, such as `ADys`; `name` is read from `full_name`", "\"date\",    # 2 dates, such as `May 3, 2026`; `start_date` is read from `start`"],
-        stored: &[
-            r#"{"name":"Alpha Days","year":2026,"start_date":"2026-05-03","end_date":"2026-05-05","city":"Graz","country":"Austria"}"#,
-            r#"{"name":"Beta Days","start_date":"2026-06-03","end_date":"2026-06-05","city":"Bonn","country":"Germany"}"#,
-        ],
-    },
+    "conferences", "title,full_name,year,date,start,end,place,city,country\n\
+            ADys,Alpha Days,2026,\"May 3, 2026\",2026-05-03,2026-05-05,\"Graz, Styria\",Graz,Austria\nBDys,Beta Days,2026,\"June 3, 2026\",2026-06-03,2026-06-05,\"Bonn\",Bonn,Germany\n",
+        &["\"title\",    # 2 cells, such as `ADys`; `name` is read from `full_name`",
+            "\"date\",    # 2 dates, such as `May 3, 2026`; `start_date` is read from `start`"],
+        &[r#"{"name":"Alpha Days","year":2026,"start_date":"2026-05-03","end_date":"2026-05-05","city":"Graz","country":"Austria"}"#,
+            r#"{"name":"Beta Days","start_date":"2026-06-03","end_date":"2026-06-05","city":"Bonn","country":"Germany"}"#];
     // Deadlines of conferences, as programs write them.
-    Shape {
-        kind: "conferences",
-        content: "name,cfp_link,submission_due,conf_start,conf_loc\nAlpha Days,https://alpha.example/cfp,2026.01.15,2026.05.03,Graz AT\nBeta Days,https://beta.example,2026.02.15,2026.06.03,Bonn DE\n",
-        says: &["\"cfp_link\" = \"url\""],
-        stored: &[
-            r#"{"name":"Alpha Days","abstract_due_date":"2026-01-15","start_date":"2026-05-03","year":2026,"url":"https://alpha.example/cfp"}"#,
-            r#"{"name":"Beta Days","abstract_due_date":"2026-02-15"}"#,
-        ],
-    },
-    Shape {
-        kind: "conferences",
-        content: "name,url,cfpUrl,cfpEndDate,startDate,endDate,city,country,online\nAlpha Days,https://alpha.example,https://alpha.example/cfp,2026-01-15,2026-05-03,2026-05-05,Graz,Austria,false\n",
-        says: &["\"cfpUrl\",    # 1 web address, such as `https://alpha.example/cfp`; `url` is read from `url`", "\"cfpEndDate\" = \"abstract_due_date\""],
-        stored: &[r#"{"url":"https://alpha.example","abstract_due_date":"2026-01-15","end_date":"2026-05-05"}"#],
-    },
+    "conferences",
+        "name,cfp_link,submission_due,conf_start,conf_loc\nAlpha Days,https://alpha.example/cfp,2026.01.15,2026.05.03,Graz AT\nBeta Days,https://beta.example,2026.02.15,2026.06.03,Bonn DE\n",
+        &["\"cfp_link\" = \"url\""],
+        &[r#"{"name":"Alpha Days","abstract_due_date":"2026-01-15","start_date":"2026-05-03","year":2026,"url":"https://alpha.example/cfp"}"#,
+            r#"{"name":"Beta Days","abstract_due_date":"2026-02-15"}"#];
+    "conferences",
+        "name,url,cfpUrl,cfpEndDate,startDate,endDate,city,country,online\nAlpha Days,https://alpha.example,https://alpha.example/cfp,2026-01-15,2026-05-03,2026-05-05,Graz,Austria,false\n",
+        &["\"cfpUrl\",    # 1 web address, such as `https://alpha.example/cfp`; `url` is read from `url`",
+            "\"cfpEndDate\" = \"abstract_due_date\""],
+        &[r#"{"url":"https://alpha.example","abstract_due_date":"2026-01-15","end_date":"2026-05-05"}"#];
     // A society's calendar: ranges, places, the number of each society, and notes.
-    Shape {
-        kind: "conferences",
-        content: "Meeting;Dates;Place;Website;Society 1;Society 2;Notes\nHeart Days;12–15 March 2026;Rome, Italy;https://a.example.org;S1;S2;x\n\
-                  Lung Days;30 Sep - 2 Oct 2026;Chicago, IL, USA;;S1;;\nLiver Day;5th March 2026;TBA;;;S2;\n",
-        says: &["match = [[\"name\", \"start_date\"], [\"name\", \"year\"]]", "city = [\n    \"TBA\",    # 1 cell", "create_links = true"],
-        stored: &[
-            r#"{"name":"Heart Days","start_date":"2026-03-12","end_date":"2026-03-15","year":2026,"city":"Rome","country":"Italy"}"#,
+    "conferences",
+        "Meeting;Dates;Place;Website;Society 1;Society 2;Notes\nHeart Days;12–15 March 2026;Rome, Italy;https://a.example.org;S1;S2;x\n\
+            Lung Days;30 Sep - 2 Oct 2026;Chicago, IL, USA;;S1;;\nLiver Day;5th March 2026;TBA;;;S2;\n",
+        &["match = [[\"name\", \"start_date\"], [\"name\", \"year\"]]", "city = [\n    \"TBA\",    # 1 cell",
+            "create_links = true"],
+        &[r#"{"name":"Heart Days","start_date":"2026-03-12","end_date":"2026-03-15","year":2026,"city":"Rome","country":"Italy"}"#,
             r#"{"name":"Lung Days","start_date":"2026-09-30","end_date":"2026-10-02","city":"Chicago, IL"}"#,
-            r#"{"name":"Liver Day","start_date":"2026-03-05","end_date":"2026-03-05","city":null}"#,
-        ],
-    },
+            r#"{"name":"Liver Day","start_date":"2026-03-05","end_date":"2026-03-05","city":null}"#];
     // German: decimal signs, dates with points, a title above.
-    Shape {
-        kind: "conferences",
-        content: "Kongresskalender 2026;;;;;\n;;;;;\nVeranstaltung;Beginn;Ende;Ort;Land;Einreichfrist\nHerztage;12.3.2026;15.3.2026;Wien;Österreich;1.12.2025\nLungentage;3.4.2026;4.4.2026;Graz;Österreich;k. A.\n",
-        says: &["\"Einreichfrist\" = \"abstract_due_date\""],
-        stored: &[
-            r#"{"name":"Herztage","start_date":"2026-03-12","end_date":"2026-03-15","city":"Wien","abstract_due_date":"2025-12-01"}"#,
-            r#"{"name":"Lungentage","abstract_due_date":null}"#,
-        ],
-    },
+    "conferences",
+        "Kongresskalender 2026;;;;;\n;;;;;\nVeranstaltung;Beginn;Ende;Ort;Land;Einreichfrist\nHerztage;12.3.2026;15.3.2026;Wien;Österreich;1.12.2025\nLungentage;3.4.2026;4.4.2026;Graz;Österreich;k. A.\n",
+        &["\"Einreichfrist\" = \"abstract_due_date\""],
+        &[r#"{"name":"Herztage","start_date":"2026-03-12","end_date":"2026-03-15","city":"Wien","abstract_due_date":"2025-12-01"}"#,
+            r#"{"name":"Lungentage","abstract_due_date":null}"#];
     // Dates whose order one cell shows, and years of two digits.
-    Shape {
-        kind: "conferences",
-        content: "Event,From,To\nHeart Days,03/04/2026,05/04/2026\nLung Days,28/05/2026,30/05/2026\n",
-        says: &["dates = \"dmy\""],
-        stored: &[r#"{"start_date":"2026-04-03","end_date":"2026-04-05"}"#, r#"{"start_date":"2026-05-28"}"#],
-    },
-    Shape {
-        kind: "conferences",
-        content: "Event,From,To\nHeart Days,3/4/26,3/7/26\nLung Days,5/28/26,5/30/26\n",
-        says: &["dates = \"mdy\""],
-        stored: &[r#"{"start_date":"2026-03-04","end_date":"2026-03-07"}"#, r#"{"start_date":"2026-05-28"}"#],
-    },
-    Shape {
-        kind: "conferences",
-        content: "Event,When\nHeart Days,12-Mar-26\nLung Days,3-Apr-26\n",
-        says: &["dates = \"dmy\""],
-        stored: &[r#"{"start_date":"2026-03-12"}"#, r#"{"start_date":"2026-04-03","year":2026}"#],
-    },
+    "conferences", "Event,From,To\nHeart Days,03/04/2026,05/04/2026\nLung Days,28/05/2026,30/05/2026\n",
+        &["dates = \"dmy\""],
+        &[r#"{"start_date":"2026-04-03","end_date":"2026-04-05"}"#, r#"{"start_date":"2026-05-28"}"#];
+    "conferences", "Event,From,To\nHeart Days,3/4/26,3/7/26\nLung Days,5/28/26,5/30/26\n", &["dates = \"mdy\""],
+        &[r#"{"start_date":"2026-03-04","end_date":"2026-03-07"}"#, r#"{"start_date":"2026-05-28"}"#];
+    "conferences", "Event,When\nHeart Days,12-Mar-26\nLung Days,3-Apr-26\n", &["dates = \"dmy\""],
+        &[r#"{"start_date":"2026-03-12"}"#, r#"{"start_date":"2026-04-03","year":2026}"#];
     // A group above each column.
-    Shape {
-        kind: "conferences",
-        content: "Congress,When,,Where,,Deadlines,\n,From,To,City,Country,Abstract,Late-breaking\nHeart Days,2026-03-12,2026-03-15,Rome,Italy,2025-12-01,2026-01-15\n",
-        says: &["header_rows = 2", "\"When From\" = [\"start_date\", \"year\"]"],
-        stored: &[r#"{"name":"Heart Days","start_date":"2026-03-12","end_date":"2026-03-15","city":"Rome","country":"Italy","abstract_due_date":"2025-12-01","late_breaking_due_date":"2026-01-15"}"#],
-    },
+    "conferences",
+        "Congress,When,,Where,,Deadlines,\n,From,To,City,Country,Abstract,Late-breaking\nHeart Days,2026-03-12,2026-03-15,Rome,Italy,2025-12-01,2026-01-15\n",
+        &["header_rows = 2", "\"When From\" = [\"start_date\", \"year\"]"],
+        &[r#"{"name":"Heart Days","start_date":"2026-03-12","end_date":"2026-03-15","city":"Rome","country":"Italy","abstract_due_date":"2025-12-01","late_breaking_due_date":"2026-01-15"}"#];
     // Areas in one cell, separated by a comma or a bar.
-    Shape {
-        kind: "conferences",
-        content: "Conference name,Specialty,Start date\nHeart Days,\"Cardiology, Surgery\",2026-03-12\nLung Days,Surgery,2026-04-12\nBoth Days,\"Surgery, Cardiology\",2026-05-12\n",
-        says: &["list_separator = \",\""],
-        stored: &[r#"{"therapy_areas":["Cardiology","Surgery"]}"#, r#"{"therapy_areas":["Surgery"]}"#, r#"{"therapy_areas":["Cardiology","Surgery"]}"#],
-    },
-    Shape {
-        kind: "conferences",
-        content: "Conference name|Topics|Start date\nHeart Days|Cardiology;Surgery|2026-03-12\n",
-        says: &["list_separator = \";\""],
-        stored: &[r#"{"therapy_areas":["Cardiology","Surgery"]}"#],
-    },
+    "conferences",
+        "Conference name,Specialty,Start date\nHeart Days,\"Cardiology, Surgery\",2026-03-12\nLung Days,Surgery,2026-04-12\nBoth Days,\"Surgery, Cardiology\",2026-05-12\n",
+        &["list_separator = \",\""],
+        &[r#"{"therapy_areas":["Cardiology","Surgery"]}"#, r#"{"therapy_areas":["Surgery"]}"#,
+            r#"{"therapy_areas":["Cardiology","Surgery"]}"#];
+    "conferences", "Conference name|Topics|Start date\nHeart Days|Cardiology;Surgery|2026-03-12\n",
+        &["list_separator = \";\""], &[r#"{"therapy_areas":["Cardiology","Surgery"]}"#];
     // Times of day, and dates that are not fixed.
-    Shape {
-        kind: "conferences",
-        content: "Meeting;Start;Deadline\nAlpha Days;2026-05-03;2026-01-15 23:59 AoE\nBeta Days;2026-06-03;2026-01-15T23:59:00-12:00\n\
-                  Gamma Days;2026-07-03;23 Jan 2026, 23:59 (UTC-12)\nDelta Days;June 2026;TBC\n",
-        says: &["\"Deadline\" = \"abstract_due_date\""],
-        stored: &[
-            r#"{"abstract_due_date":"2026-01-15"}"#, r#"{"abstract_due_date":"2026-01-15"}"#, r#"{"abstract_due_date":"2026-01-23"}"#,
-            r#"{"start_date":null,"year":2026,"abstract_due_date":null}"#,
-        ],
-    },
+    "conferences",
+        "Meeting;Start;Deadline\nAlpha Days;2026-05-03;2026-01-15 23:59 AoE\nBeta Days;2026-06-03;2026-01-15T23:59:00-12:00\n\
+            Gamma Days;2026-07-03;23 Jan 2026, 23:59 (UTC-12)\nDelta Days;June 2026;TBC\n",
+        &["\"Deadline\" = \"abstract_due_date\""],
+        &[r#"{"abstract_due_date":"2026-01-15"}"#, r#"{"abstract_due_date":"2026-01-15"}"#,
+            r#"{"abstract_due_date":"2026-01-23"}"#, r#"{"start_date":null,"year":2026,"abstract_due_date":null}"#];
     // States, and how a meeting takes place.
-    Shape {
-        kind: "conferences",
-        content: "Meeting;Start;Place\nAlpha Days;2026-05-03;San Diego, California\nBeta Days;2026-07-03;Málaga, Spain (hybrid)\n",
-        says: &["\"Place\" = [\"city\", \"country\"]"],
-        stored: &[r#"{"city":"San Diego, California","country":"United States"}"#, r#"{"city":"Málaga","country":"Spain"}"#],
-    },
+    "conferences",
+        "Meeting;Start;Place\nAlpha Days;2026-05-03;San Diego, California\nBeta Days;2026-07-03;Málaga, Spain (hybrid)\n",
+        &["\"Place\" = [\"city\", \"country\"]"],
+        &[r#"{"city":"San Diego, California","country":"United States"}"#, r#"{"city":"Málaga","country":"Spain"}"#];
     // A mark of direction behind an ISSN.
-    Shape {
-        kind: "journals",
-        content: "Journal,ISSN\nAlpha Journal of Lungs,0028-4793\u{200e}\n",
-        says: &["\"ISSN\" = \"issn_print\""],
-        stored: &[r#"{"issn_print":"0028-4793"}"#],
-    },
+    "journals", "Journal,ISSN\nAlpha Journal of Lungs,0028-4793\u{200e}\n", &["\"ISSN\" = \"issn_print\""],
+        &[r#"{"issn_print":"0028-4793"}"#];
     // Columns of booleans, and a status.
-    Shape {
-        kind: "conferences",
-        content: "Event,Start,Oral,Poster,Encore,Date status\nHeart Days,2026-03-12,yes,no,,confirmed\n",
-        says: &["\"Oral\" = \"formats_oral\""],
-        stored: &[r#"{"formats.oral":true,"formats.poster":false,"formats.encore":null,"start_date_status":"confirmed"}"#],
-    },
+    "conferences", "Event,Start,Oral,Poster,Encore,Date status\nHeart Days,2026-03-12,yes,no,,confirmed\n",
+        &["\"Oral\" = \"formats_oral\""],
+        &[r#"{"formats.oral":true,"formats.poster":false,"formats.encore":null,"start_date_status":"confirmed"}"#];
     // A column whose name says one thing, and its cells another.
-    Shape {
-        kind: "conferences",
-        content: "Event,Start,Registration opens,Location\nHeart Days,2026-03-12,2025-09-01,https://map.example/1\n",
-        says: &["\"Registration opens\",    # 1 date, such as `2025-09-01`", "\"Location\",    # 1 web address, such as `https://map.example/1`; not read as `city`"],
-        stored: &[r#"{"start_date":"2026-03-12","city":null}"#],
-    },
+    "conferences", "Event,Start,Registration opens,Location\nHeart Days,2026-03-12,2025-09-01,https://map.example/1\n",
+        &["\"Registration opens\",    # 1 date, such as `2025-09-01`",
+            "\"Location\",    # 1 web address, such as `https://map.example/1`; not read as `city`"],
+        &[r#"{"start_date":"2026-03-12","city":null}"#];
     // Two columns of one name, the second with countries; dates with short years, in an order that only their days show.
-    Shape {
-        kind: "conferences",
-        content: "Event,Start,Location,Location,Deadline\nHeart Days,5/13/26,Vienna,Austria,Closed\n",
-        says: &["\"Location\" = \"city\"", "\"Location#2\" = \"country\"", "dates = \"mdy\""],
-        stored: &[r#"{"start_date":"2026-05-13","city":"Vienna","country":"Austria","abstract_due_date":null}"#],
-    },
+    "conferences", "Event,Start,Location,Location,Deadline\nHeart Days,5/13/26,Vienna,Austria,Closed\n",
+        &["\"Location\" = \"city\"", "\"Location#2\" = \"country\"", "dates = \"mdy\""],
+        &[r#"{"start_date":"2026-05-13","city":"Vienna","country":"Austria","abstract_due_date":null}"#];
     // The events of a calendar.
-    Shape {
-        kind: "conferences",
-        content: "Subject,Start Date,Start Time,Location\nHeart Days,2026-05-13,09:00 AM,\"Vienna, Austria\"\n",
-        says: &["\"Subject\" = \"name\""],
-        stored: &[r#"{"name":"Heart Days","start_date":"2026-05-13","city":"Vienna"}"#],
-    },
+    "conferences", "Subject,Start Date,Start Time,Location\nHeart Days,2026-05-13,09:00 AM,\"Vienna, Austria\"\n",
+        &["\"Subject\" = \"name\""], &[r#"{"name":"Heart Days","start_date":"2026-05-13","city":"Vienna"}"#];
     // The results of a query, with addresses of things beside their names.
-    Shape {
-        kind: "journals",
-        content: "journal,journalLabel,issn,publisherLabel\nhttp://data.example/Q1,Heart A,0028-4793,Alpha Press\n",
-        says: &["\"journalLabel\" = \"name\"", "\"publisherLabel\" = \"publisher\""],
-        stored: &[r#"{"name":"Heart A","publisher":"Alpha Press"}"#],
-    },
+    "journals", "journal,journalLabel,issn,publisherLabel\nhttp://data.example/Q1,Heart A,0028-4793,Alpha Press\n",
+        &["\"journalLabel\" = \"name\"", "\"publisherLabel\" = \"publisher\""],
+        &[r#"{"name":"Heart A","publisher":"Alpha Press"}"#];
     // Two columns of ISSNs that only numbers tell apart, without the zeros that a spreadsheet drops.
-    Shape {
-        kind: "journals",
-        content: "Title,ISSN1,ISSN2\nHeart A,284793,15334406\nHeart B,1865-1542,\n",
-        says: &["\"ISSN1\" = \"issn_print\"", "\"ISSN2\" = \"issn_online\""],
-        stored: &[r#"{"issn_print":"0028-4793","issn_online":"1533-4406"}"#, r#"{"issn_print":"1865-1542","issn_online":null}"#],
-    },
+    "journals", "Title,ISSN1,ISSN2\nHeart A,284793,15334406\nHeart B,1865-1542,\n",
+        &["\"ISSN1\" = \"issn_print\"", "\"ISSN2\" = \"issn_online\""],
+        &[r#"{"issn_print":"0028-4793","issn_online":"1533-4406"}"#, r#"{"issn_print":"1865-1542","issn_online":null}"#];
     // Prices, some in other currencies, and a footer that has a comma.
-    Shape {
-        kind: "journals",
-        content: "Journal title,ISSN,Publisher,APC amount,Rank,Area\nHeart A,0028-4793,House,1500 USD,1,x\nHeart B,1865-1542,House,750 EUR,2,x\n\
-                  Heart C,1533-4406,House,USD 20,3,x\n\nCopyright of House\nBy using this list, you agree\n",
-        says: &["\"APC amount\" = \"publishing_apc_usd\""],
-        stored: &[r#"{"publishing.apc_usd":1500.0}"#, r#"{"publishing.apc_usd":null}"#, r#"{"publishing.apc_usd":20.0}"#],
-    },
+    "journals",
+        "Journal title,ISSN,Publisher,APC amount,Rank,Area\nHeart A,0028-4793,House,1500 USD,1,x\nHeart B,1865-1542,House,750 EUR,2,x\n\
+            Heart C,1533-4406,House,USD 20,3,x\n\nCopyright of House\nBy using this list, you agree\n",
+        &["\"APC amount\" = \"publishing_apc_usd\""],
+        &[r#"{"publishing.apc_usd":1500.0}"#, r#"{"publishing.apc_usd":null}"#, r#"{"publishing.apc_usd":20.0}"#];
     // Words for a status that is not known, and a place with a slash.
-    Shape {
-        kind: "conferences",
-        content: "Name of congress,Date(s),Start date status,City /Country\nHeart Days,2026-05-13,Confirmed,Rome / Italy\nLung Days,TBC,TBC,Vienna / Austria\n",
-        says: &["start_date_status = \"check\"", "\"City /Country\" = [\"city\", \"country\"]"],
-        stored: &[
-            r#"{"name":"Heart Days","start_date":"2026-05-13","start_date_status":"confirmed","city":"Rome","country":"Italy"}"#,
-            r#"{"start_date":null,"start_date_status":"check","city":"Vienna"}"#,
-        ],
-    },
+    "conferences",
+        "Name of congress,Date(s),Start date status,City /Country\nHeart Days,2026-05-13,Confirmed,Rome / Italy\nLung Days,TBC,TBC,Vienna / Austria\n",
+        &["start_date_status = \"check\"", "\"City /Country\" = [\"city\", \"country\"]"],
+        &[r#"{"name":"Heart Days","start_date":"2026-05-13","start_date_status":"confirmed","city":"Rome","country":"Italy"}"#,
+            r#"{"start_date":null,"start_date_status":"check","city":"Vienna"}"#];
     // Dates in Japanese, and months without a day.
-    Shape {
-        kind: "conferences",
-        content: "大会名,会期,開催地\n第50回心臓学会,2026年12月5日(土)～8日,東京\n第51回心臓学会,2027年1月30日〜2月1日,京都\n",
-        says: &["\"会期\" = [\"start_date\", \"end_date\", \"year\"]"],
-        stored: &[
-            r#"{"name":"第50回心臓学会","start_date":"2026-12-05","end_date":"2026-12-08"}"#,
-            r#"{"start_date":"2027-01-30","end_date":"2027-02-01","year":2027}"#,
-        ],
-    },
-    Shape {
-        kind: "conferences",
-        content: "Annual meeting,Month\nHeart Days,2026-03\n",
-        says: &["\"Month\" = [\"start_date\", \"year\"]"],
-        stored: &[r#"{"name":"Heart Days","start_date":null,"year":2026}"#],
-    },
+    "conferences", "大会名,会期,開催地\n第50回心臓学会,2026年12月5日(土)～8日,東京\n第51回心臓学会,2027年1月30日〜2月1日,京都\n",
+        &["\"会期\" = [\"start_date\", \"end_date\", \"year\"]"],
+        &[r#"{"name":"第50回心臓学会","start_date":"2026-12-05","end_date":"2026-12-08"}"#,
+            r#"{"start_date":"2027-01-30","end_date":"2027-02-01","year":2027}"#];
+    "conferences", "Annual meeting,Month\nHeart Days,2026-03\n", &["\"Month\" = [\"start_date\", \"year\"]"],
+        &[r#"{"name":"Heart Days","start_date":null,"year":2026}"#];
     // A table in Markdown, and cells with formulas.
-    Shape {
-        kind: "conferences",
-        content: "# Meetings\n\n| Conference | Date | Location |\n| :--- | :---: | --- |\n| [Heart Days](https://a.example) | 3-5 May 2026 | Rome, Italy |\n",
-        says: &["\"Conference\" = [\"name\", \"url\"]"],
-        stored: &[r#"{"name":"Heart Days","url":"https://a.example","start_date":"2026-05-03","city":"Rome","country":"Italy"}"#],
-    },
-    Shape {
-        kind: "journals",
-        content: "Journal,ISSN\n\"=HYPERLINK(\"\"https://a.example\"\",\"\"Heart A\"\")\",\"=\"\"0028-4793\"\"\"\n",
-        says: &["\"Journal\" = [\"name\", \"url\"]"],
-        stored: &[r#"{"name":"Heart A","url":"https://a.example","issn_print":"0028-4793"}"#],
-    },
+    "conferences",
+        "# Meetings\n\n| Conference | Date | Location |\n| :--- | :---: | --- |\n| [Heart Days](https://a.example) | 3-5 May 2026 | Rome, Italy |\n",
+        &["\"Conference\" = [\"name\", \"url\"]"],
+        &[r#"{"name":"Heart Days","url":"https://a.example","start_date":"2026-05-03","city":"Rome","country":"Italy"}"#];
+    "journals", "Journal,ISSN\n\"=HYPERLINK(\"\"https://a.example\"\",\"\"Heart A\"\")\",\"=\"\"0028-4793\"\"\"\n",
+        &["\"Journal\" = [\"name\", \"url\"]"],
+        &[r#"{"name":"Heart A","url":"https://a.example","issn_print":"0028-4793"}"#];
     // Prices with groups of thousands alone, and sections.
-    Shape {
-        kind: "journals",
-        content: "Title,ISSN,APC USD\nJournals of Alpha Press,,\nHeart A,0028-4793,\"$3,000\"\nJournals of Beta Press,,\nHeart B,1533-4406,950\n",
-        says: &["decimal = \"point\""],
-        stored: &[r#"{"name":"Heart A","publishing.apc_usd":3000.0}"#, r#"{"name":"Heart B","publishing.apc_usd":950.0}"#],
-    },
+    "journals",
+        "Title,ISSN,APC USD\nJournals of Alpha Press,,\nHeart A,0028-4793,\"$3,000\"\nJournals of Beta Press,,\nHeart B,1533-4406,950\n",
+        &["decimal = \"point\""],
+        &[r#"{"name":"Heart A","publishing.apc_usd":3000.0}"#, r#"{"name":"Heart B","publishing.apc_usd":950.0}"#];
     // A ranking without a header: only the names are different texts of several words.
-    Shape {
-        kind: "conferences",
-        content: "1,Heart Days,HD,CORE 2026,A\n2,Lung Days,LD,CORE 2026,B\n3,Skin Days,SD,CORE 2026,B\n",
-        says: &["header_rows = 0", "\"=B\" = \"name\""],
-        stored: &[r#"{"name":"Heart Days"}"#, "{}", r#"{"name":"Skin Days"}"#],
-    },
+    "conferences", "1,Heart Days,HD,CORE 2026,A\n2,Lung Days,LD,CORE 2026,B\n3,Skin Days,SD,CORE 2026,B\n",
+        &["header_rows = 0", "\"=B\" = \"name\""], &[r#"{"name":"Heart Days"}"#, "{}", r#"{"name":"Skin Days"}"#];
     // Names in Japanese.
-    Shape {
-        kind: "organizations",
-        content: "学会ID,正式名称,略称,法人格,会員数,ウェブサイト\nSOC001,一般社団法人心臓学会,心臓学会,一般社団法人,122057,https://www.naika.example.jp/\n",
-        says: &["\"学会ID\",    # 1 cell, such as `SOC001`"],
-        stored: &[r#"{"name":"一般社団法人心臓学会","abbv":"心臓学会","type":"一般社団法人","url":"https://www.naika.example.jp/"}"#],
-    },
+    "organizations",
+        "学会ID,正式名称,略称,法人格,会員数,ウェブサイト\nSOC001,一般社団法人心臓学会,心臓学会,一般社団法人,122057,https://www.naika.example.jp/\n",
+        &["\"学会ID\",    # 1 cell, such as `SOC001`"],
+        &[r#"{"name":"一般社団法人心臓学会","abbv":"心臓学会","type":"一般社団法人","url":"https://www.naika.example.jp/"}"#];
 ];
 
 /// Lists that no recipe can read as they are: the kind, the content, and the parts of the draft that say so.
@@ -524,14 +363,8 @@ fn drafts_say_what_they_cannot_read() {
         let site = Site::new();
         site.write("list.csv", content);
         let recipe = draft(&site, kind, "list.csv");
-        for part in *says {
-            assert!(
-                recipe.contains(part),
-                "{part:?} is missing:\n{content}\n{recipe}"
-            );
-        }
-        site.write("list.toml", &recipe);
-        let done = site.run(["import", "list.csv", "--recipe", "list.toml", "--create"]);
+        write_recipe(&site, content, &recipe, says);
+        let done = import_new(&site, "list.csv");
         assert_eq!(done.code, Some(1), "{content}\n{recipe}\n{done:?}");
     }
 }
@@ -559,63 +392,40 @@ fn of_several_sheets_the_one_with_most_columns_is_drafted() {
     for (sheets, count) in [("\"2025\"", 1), ("[\"2025\", \"2026\"]", 2)] {
         let recipe = recipe.replace(line, &format!("sheet = {sheets}"));
         site.write("list.toml", recipe);
-        let done = site.run(["import", "list.xlsx", "--recipe", "list.toml", "--create"]);
+        let done = import_new(&site, "list.xlsx");
         assert_eq!(done.code, Some(0), "{done:?}");
         assert_eq!(stored(&site, "conferences").len(), count, "{done:?}");
     }
 }
 
 /// Lists of objects.
-const OBJECTS: &[Shape] = &[
+const OBJECTS: &[Shape] = &cases![
     // The members of an object.
-    Shape {
-        kind: "journals",
-        content: r#"{"a1":{"title":"Heart A","publisher":"House"},"b2":{"title":"Heart B"}}"#,
-        says: &["\"title\" = \"name\""],
-        stored: &[
-            r#"{"name":"Heart A","publisher":"House"}"#,
-            r#"{"name":"Heart B"}"#,
-        ],
-    },
+    "journals", r#"{"a1":{"title":"Heart A","publisher":"House"},"b2":{"title":"Heart B"}}"#, &["\"title\" = \"name\""],
+        &[r#"{"name":"Heart A","publisher":"House"}"#, r#"{"name":"Heart B"}"#];
     // Lists with one object, at two depths.
-    Shape {
-        kind: "conferences",
-        content: r#"[{"title":"Heart Days","confs":[{"year":2026,"place":"Rome, Italy","date":"May 3-5, 2026","timeline":[{"deadline":"2026-01-15 23:59:59"}]}]}]"#,
-        says: &["\"confs.timeline.deadline\" = \"abstract_due_date\""],
-        stored: &[
-            r#"{"name":"Heart Days","year":2026,"city":"Rome","start_date":"2026-05-03","end_date":"2026-05-05","abstract_due_date":"2026-01-15"}"#,
-        ],
-    },
+    "conferences",
+        r#"[{"title":"Heart Days","confs":[{"year":2026,"place":"Rome, Italy","date":"May 3-5, 2026","timeline":[{"deadline":"2026-01-15 23:59:59"}]}]}]"#,
+        &["\"confs.timeline.deadline\" = \"abstract_due_date\""],
+        &[r#"{"name":"Heart Days","year":2026,"city":"Rome","start_date":"2026-05-03","end_date":"2026-05-05","abstract_due_date":"2026-01-15"}"#];
     // Lists with several are no values, and say so.
-    Shape {
-        kind: "conferences",
-        content: r#"[{"title":"Heart Days","confs":[{"year":2026,"link":"https://a.example"},{"year":2027,"link":"https://b.example"}]}]"#,
-        says: &["\"confs.year\",    # 1 cell, such as `2026; 2027`; not read as `year`"],
-        stored: &[r#"{"name":"Heart Days","year":null,"url":null}"#],
-    },
+    "conferences",
+        r#"[{"title":"Heart Days","confs":[{"year":2026,"link":"https://a.example"},{"year":2027,"link":"https://b.example"}]}]"#,
+        &["\"confs.year\",    # 1 cell, such as `2026; 2027`; not read as `year`"],
+        &[r#"{"name":"Heart Days","year":null,"url":null}"#];
     // A web site: titles as it shows them, and the address of the venue.
-    Shape {
-        kind: "conferences",
-        content: r#"{"data":{"events":[{"id":3,"title":{"rendered":"Heart Days"},"venue":{"url":"https://hall.example","country":{"name":"Italy"}}}]}}"#,
-        says: &["\"venue.url\",    # 1 web address"],
-        stored: &[r#"{"name":"Heart Days","country":"Italy","url":null}"#],
-    },
+    "conferences",
+        r#"{"data":{"events":[{"id":3,"title":{"rendered":"Heart Days"},"venue":{"url":"https://hall.example","country":{"name":"Italy"}}}]}}"#,
+        &["\"venue.url\",    # 1 web address"], &[r#"{"name":"Heart Days","country":"Italy","url":null}"#];
     // The day of a post is not that of its event.
-    Shape {
-        kind: "conferences",
-        content: r#"[{"date":"2025-05-05T10:00:00","title":{"rendered":"Heart Days"},"acf":{"start_date":"20260105","end_date":"20260108"}}]"#,
-        says: &["\"date\",    # 1 date"],
-        stored: &[
-            r#"{"name":"Heart Days","start_date":"2026-01-05","end_date":"2026-01-08","year":2026}"#,
-        ],
-    },
+    "conferences",
+        r#"[{"date":"2025-05-05T10:00:00","title":{"rendered":"Heart Days"},"acf":{"start_date":"20260105","end_date":"20260108"}}]"#,
+        &["\"date\",    # 1 date"],
+        &[r#"{"name":"Heart Days","start_date":"2026-01-05","end_date":"2026-01-08","year":2026}"#];
     // Prices in a list, next to the one in dollars.
-    Shape {
-        kind: "journals",
-        content: r#"[{"display_name":"Heart A","apc_prices":[{"price":1500,"currency":"GBP"},{"price":2000,"currency":"EUR"}],"apc_usd":1900}]"#,
-        says: &["\"apc_usd\" = \"publishing_apc_usd\""],
-        stored: &[r#"{"publishing.apc_usd":1900.0}"#],
-    },
+    "journals",
+        r#"[{"display_name":"Heart A","apc_prices":[{"price":1500,"currency":"GBP"},{"price":2000,"currency":"EUR"}],"apc_usd":1900}]"#,
+        &["\"apc_usd\" = \"publishing_apc_usd\""], &[r#"{"publishing.apc_usd":1900.0}"#];
 ];
 
 #[test]
@@ -625,24 +435,20 @@ fn objects_are_drafted_by_their_paths() {
         {"title":"Beta Days","when":{"start":"2026-06-03"},"venue":{"city":"Graz"},"areas":["Cardiology","Surgery"]}]"#;
     site.write("list.json", rows);
     let recipe = draft(&site, "conferences", "list.json");
-    assert_contains(
-        &recipe,
-        "\"id\",    # 1 number, such as `7`; map it to `id` only if",
-    );
-    site.write("list.toml", &recipe);
-    let done = site.run(["import", "list.json", "--recipe", "list.toml", "--create"]);
+    let part = "\"id\",    # 1 number, such as `7`; map it to `id` only if";
+    write_recipe(&site, rows, &recipe, &[part]);
+    let done = import_new(&site, "list.json");
     assert_eq!(done.code, Some(0), "{recipe}{done:?}");
     let rows = stored(&site, "conferences");
-    assert_eq!(
-        (&rows[0]["name"], &rows[0]["end_date"]),
-        (&"Alpha Days".into(), &"2026-05-05".into()),
-        "{recipe}"
-    );
-    assert_eq!(
-        (&rows[1]["city"], &rows[1]["therapy_areas"][1]),
-        (&"Graz".into(), &"Surgery".into()),
-        "{recipe}"
-    );
+    for (row, pointer, expected) in cases![
+        0, "/name", "Alpha Days";
+        0, "/end_date", "2026-05-05";
+        1, "/city", "Graz";
+        1, "/therapy_areas/1", "Surgery";
+    ] {
+        let value = rows[row].pointer(pointer).unwrap();
+        assert_eq!(value, expected, "{recipe}");
+    }
 }
 
 #[test]
@@ -651,24 +457,18 @@ fn letters_need_the_number_of_header_rows() {
     let columns = "[columns]\n\"=A\" = \"name\"\n\"=B\" = \"abbv\"\n";
     let list =
         "Alpha Journal of Lungs,Alpha J Lungs\nBeta Archives,Beta Arch\nGamma Letters,Gamma Lett\n";
-    for (header, expected) in [
-        ("", None),
-        ("header_rows = 0\n", Some(3)),
-        ("header_rows = 1\n", Some(2)),
+    for (header, expected) in cases![
+        "", None;
+        "header_rows = 0\n", Some(3);
+        "header_rows = 1\n", Some(2);
     ] {
         let site = Site::new();
         site.write("list.csv", list);
         site.write("list.toml", format!("{recipe}{header}{columns}"));
-        let done = site.run(["import", "list.csv", "--recipe", "list.toml", "--create"]);
+        let done = import_new(&site, "list.csv");
         match expected {
             Some(count) => assert_eq!(stored(&site, "journals").len(), count, "{done:?}"),
-            None => assert!(
-                done.code == Some(1)
-                    && done
-                        .stderr
-                        .contains("write in a recipe whether the file has a header"),
-                "{done:?}"
-            ),
+            None => done.assert_told(1, "write in a recipe whether the file has a header"),
         }
     }
 }
@@ -695,21 +495,15 @@ fn a_row_without_a_name_is_the_only_bad_one() {
     site.write("list.toml", &recipe);
     let mut args = vec!["import", "list.csv", "--recipe", "list.toml", "--create"];
     let refused = site.run(&args);
-    assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(
-        refused
-            .stderr
-            .starts_with("list.csv:2: name: is required; give a text\n"),
-        "{refused:?}"
-    );
+    refused.assert_told(1, "list.csv:2: name: is required; give a text\n");
+    assert!(refused.stderr.starts_with("list.csv:2"), "{refused:?}");
     args.extend(["--allow-faults", "1"]);
     assert_eq!(site.run(&args).code, Some(0));
     let rows = stored(&site, "conferences");
     let shown = |row: &Value| format!("{} {} {}", row["name"], row["start_date"], row["city"]);
     let shown: Vec<String> = rows.iter().map(shown).collect();
-    let expected = [
-        r#""Heart Days" "2026-02-15" "Wien""#,
-        r#""Lung Days" "2026-03-15" "Linz""#,
+    let expected = words![
+        r#""Heart Days" "2026-02-15" "Wien""# r#""Lung Days" "2026-03-15" "Linz""#
     ];
     assert_eq!(shown, expected);
 }

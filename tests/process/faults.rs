@@ -86,10 +86,8 @@ fn a_removed_file_is_served_until_another_replaces_it() {
         7
     );
     let status = client.get("/v1/status");
-    assert_eq!(
-        (status.status, &status.json()["status"]),
-        (200, &json!("ok"))
-    );
+    let expected = (200, &json!("ok"));
+    assert_eq!((status.status, &status.json()["status"]), expected);
     let done = site.run(["license", "list"]);
     done.assert_told(1, "there is no database");
 
@@ -185,11 +183,8 @@ fn a_damaged_row_fails_only_the_answers_that_need_it() {
     let mut client = fresh.client(&key);
     for target in words!["/v1/conferences/7" "/v1/conferences" "/v1/exports/conferences"] {
         let answer = client.get(target);
-        assert_eq!(
-            (answer.status, answer.problem().as_str()),
-            (500, "internal_error"),
-            "{target}"
-        );
+        assert_eq!(answer.status, 500, "{target}");
+        assert_eq!(answer.problem().as_str(), "internal_error", "{target}");
         let id = answer.header("x-request-id").unwrap().to_owned();
         wait_for("log lines", || {
             let logged = fresh.logged();
@@ -207,10 +202,8 @@ fn a_damaged_row_fails_only_the_answers_that_need_it() {
     for id in [1, 6, 8, 50] {
         let answer = client.get(&format!("/v1/conferences/{id}"));
         assert_eq!(answer.status, 200, "record {id}");
-        assert_eq!(
-            answer.json()["data"]["venue"],
-            format!("the venue of {id} stands")
-        );
+        let expected = format!("the venue of {id} stands");
+        assert_eq!(answer.json()["data"]["venue"], expected);
     }
     assert_eq!(client.get("/v1/status").status, 200);
 

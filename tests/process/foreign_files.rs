@@ -34,17 +34,10 @@ pub fn set_format(path: &Path, format: u32) {
 
 /// Checks that every command on the file is refused with the texts, and changes neither the file nor its folder.
 fn is_refused(site: &Site, what: &str, expected: &[&str]) {
-    let commands = [
-        "serve --listen 127.0.0.1:0",
-        "import conferences.jsonl",
-        "import conferences.jsonl --dry-run",
-        "license set x --dataset journals",
-        "license list",
-        "key list",
-        "check",
-        "upgrade",
-        "upgrade --dry-run",
-        "upgrade --if-needed",
+    let commands = words![
+        "serve --listen 127.0.0.1:0" "import conferences.jsonl" "import conferences.jsonl --dry-run"
+        "license set x --dataset journals" "license list" "key list" "check" "upgrade"
+        "upgrade --dry-run" "upgrade --if-needed"
     ];
     are_refused(&commands, site, what, expected);
 }
@@ -86,12 +79,7 @@ fn a_newer_format_is_refused() {
     let writer = open(&site.db());
     let left = fs::read(site.db()).unwrap();
     drop(writer);
-    for command in [
-        "license set x --dataset journals",
-        "compact",
-        "check",
-        "license list",
-    ] {
+    for command in words!["license set x --dataset journals" "compact" "check" "license list"] {
         fs::write(site.db(), &left).unwrap();
         let done = site.run(command.split_whitespace());
         done.assert_told(1, &expected);

@@ -85,11 +85,8 @@ fn commands_on_a_full_disk_finish_or_refuse() {
         site.check();
         if ended.code == Some(1) {
             assert_eq!(head(), before.0, "{what}: nothing was changed");
-            let left: Vec<String> = site
-                .files()
-                .into_iter()
-                .filter(|name| name.contains("draft"))
-                .collect();
+            let left = site.files().into_iter();
+            let left: Vec<String> = left.filter(|name| name.contains("draft")).collect();
             assert!(
                 left.is_empty(),
                 "{what}: {left:?} is left, {:?} was there",
@@ -112,11 +109,7 @@ fn an_import_beyond_the_limit_of_file_sizes_is_refused() {
     let command = site.command(["import", "conferences.jsonl", "--json"]);
     let script = "trap '' XFSZ; ulimit -f 8192; exec \"$@\"";
     let refused = Done::of(&mut site.in_shell(script, &command));
-    let error = refused.json()["error"].to_string();
-    assert!(
-        refused.code == Some(1) && error.contains("or for this user (quota, ulimit -f)"),
-        "{refused:?}"
-    );
+    refused.assert_error("or for this user (quota, ulimit -f)");
     for args in READING {
         let read = site.ends(args);
         assert_eq!(read.code, Some(0), "{args:?}: {read:?}");

@@ -70,10 +70,8 @@ fn a_half_closed_connection_is_answered() {
         begun.elapsed()
     );
     // An incomplete request gets no answer.
-    for request in [
-        "",
-        "GET /v1/status HTTP/1.1\r\n",
-        "GET /v1/status HTTP/1.1\r\nhost: x\r\n",
+    for request in words![
+        "" "GET /v1/status HTTP/1.1\r\n" "GET /v1/status HTTP/1.1\r\nhost: x\r\n"
     ] {
         let mut stream = connect(server.address).unwrap();
         stream.write_all(request.as_bytes()).unwrap();

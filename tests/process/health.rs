@@ -106,10 +106,8 @@ fn health_accepts_only_the_servers_own_certificate() {
                 .chain(certificate.iter().flatten()),
         );
         assert_eq!(done.code, Some(code), "{certificate:?}: {done:?}");
-        assert!(
-            format!("{}{}", done.stdout, done.stderr).contains(piece),
-            "{certificate:?}: {done:?}"
-        );
+        let text = format!("{}{}", done.stdout, done.stderr);
+        assert!(text.contains(piece), "{certificate:?}: {done:?}");
     }
     server.stop();
 }

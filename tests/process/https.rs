@@ -30,18 +30,14 @@ pub struct Pair {
 
 impl Authority {
     pub fn new() -> Authority {
-        Authority(
-            CertifiedIssuer::self_signed(Authority::params("root"), KeyPair::generate().unwrap())
-                .unwrap(),
-        )
+        let (params, key) = (Authority::params("root"), KeyPair::generate().unwrap());
+        Authority(CertifiedIssuer::self_signed(params, key).unwrap())
     }
 
     /// An authority whose certificate this one signed.
     fn intermediate(&self) -> Authority {
-        let (params, key) = (
-            Authority::params("intermediate"),
-            KeyPair::generate().unwrap(),
-        );
+        let params = Authority::params("intermediate");
+        let key = KeyPair::generate().unwrap();
         Authority(CertifiedIssuer::signed_by(params, key, &self.0).unwrap())
     }
 
@@ -95,6 +91,13 @@ pub fn shake_hands(address: SocketAddr, caller: &Arc<ClientConfig>) -> io::Resul
     Ok(StreamOwned::new(connection, stream))
 }
 
+/// Sends bytes over a connection of its own, and reads the answer.
+fn sent(server: &Server, caller: &Arc<ClientConfig>, request: &str) -> Answer {
+    let mut connection = BufReader::new(shake_hands(server.address, caller).unwrap());
+    connection.get_mut().write_all(request.as_bytes()).unwrap();
+    read_answer(&mut connection, false).unwrap()
+}
+
 fn get(connection: TlsConnection, target: &str) -> Answer {
     let mut connection = BufReader::new(connection);
     let request = format!("GET {target} HTTP/1.1\r\nhost: feed.example.org\r\n\r\n");
@@ -120,10 +123,8 @@ const FILES: &str = "--tls-cert cert.pem --tls-key key.pem";
 /// Whether a new connection gets this certificate.
 fn shows(server: &Server, caller: &Arc<ClientConfig>, pair: &Pair) -> bool {
     let connection = shake_hands(server.address, caller).expect("HTTPS is served");
-    let shown = connection
-        .conn
-        .peer_certificates()
-        .and_then(|chain| chain.first().cloned());
+    let shown = connection.conn.peer_certificates();
+    let shown = shown.and_then(|chain| chain.first().cloned());
     shown.as_ref() == Some(&pair.der)
 }
 
@@ -147,29 +148,20 @@ fn tls_1_2_and_1_3_are_served() {
             let connection = shake_hands(server.address, &authority.caller(version)).unwrap();
             let answer = get(connection, target);
             assert_eq!(answer.status, status, "{target}");
-            let told = answer
-                .header("strict-transport-security")
-                .unwrap_or_default();
-            assert!(
-                told.contains("max-age="),
-                "{expected:?} {target}: {:?}",
-                answer.headers
-            );
+            let told = answer.header("strict-transport-security");
+            let is_told = told.is_some_and(|told| told.contains("max-age="));
+            assert!(is_told, "{expected:?} {target}: {:?}", answer.headers);
         }
     }
     let stranger = Authority::new().caller(&version::TLS13);
-    assert!(
-        shake_hands(server.address, &stranger).is_err(),
-        "the callers of this test do verify"
-    );
+    // The callers of this test do verify.
+    assert!(shake_hands(server.address, &stranger).is_err());
 
     let plain = site.serve();
     assert_eq!(plain.scheme, "http");
     let answer = plain.client("none").get("/v1/status");
-    assert_eq!(
-        (answer.status, answer.header("strict-transport-security")),
-        (200, None)
-    );
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("strict-transport-security"), None);
     plain.stop();
     server.stop();
 }
@@ -193,13 +185,9 @@ fn answers_to_malformed_requests_require_https_too() {
     let authority = Authority::new();
     let site = site_with(&authority.pair());
     let server = site.serve_with(FILES);
-    let told = {
-        let connection = shake_hands(server.address, &authority.caller(&version::TLS13)).unwrap();
-        get(connection, "/v1/status")
-            .header("strict-transport-security")
-            .map(str::to_owned)
-    };
-    assert!(told.is_some());
+    let connection = shake_hands(server.address, &authority.caller(&version::TLS13)).unwrap();
+    let sound = get(connection, "/v1/status");
+    let told = sound.header("strict-transport-security").unwrap();
     let long = "a".repeat(20_000);
     let cases = cases![
         "garbage", "\u{1}\u{2} nonsense\r\n\r\n".to_owned(), 400, "not valid HTTP/1.1";
@@ -209,28 +197,15 @@ fn answers_to_malformed_requests_require_https_too() {
     ];
     for version in [&version::TLS12, &version::TLS13] {
         for (what, request, status, detail) in &cases {
-            let connection = shake_hands(server.address, &authority.caller(version)).unwrap();
-            let mut connection = BufReader::new(connection);
-            connection.get_mut().write_all(request.as_bytes()).unwrap();
-            let answer = read_answer(&mut connection, false)
-                .unwrap_or_else(|error| panic!("{what}: {error}"));
-            assert_eq!(
-                (answer.status, answer.problem().as_str()),
-                (*status, "invalid_request"),
-                "{what}"
-            );
-            let told_detail = answer.json()["detail"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned();
-            assert!(told_detail.contains(detail), "{what}: {told_detail}");
-            let found: Vec<_> = answer
-                .headers
-                .iter()
-                .filter(|(name, _)| name.eq_ignore_ascii_case("strict-transport-security"))
-                .collect();
+            let answer = sent(&server, &authority.caller(version), request);
+            assert_eq!(answer.status, *status, "{what}");
+            assert_eq!(answer.problem().as_str(), "invalid_request", "{what}");
+            let found = answer.json()["detail"].to_string();
+            assert!(found.contains(detail), "{what}: {found}");
+            let mut found = answer.headers.clone();
+            found.retain(|(name, _)| name.eq_ignore_ascii_case("strict-transport-security"));
             assert_eq!(found.len(), 1, "{what}: {:?}", answer.headers);
-            assert_eq!(Some(&found[0].1), told.as_ref(), "{what}");
+            assert_eq!(found[0].1, told, "{what}");
         }
     }
     server.stop();
@@ -254,11 +229,8 @@ fn a_renewed_certificate_is_loaded() {
         wait_for(way, || shows(&server, &caller, &next));
     }
     stays.flush().unwrap();
-    assert_eq!(
-        get(stays, "/v1/status").status,
-        200,
-        "connections outlive the certificate that they began with"
-    );
+    // Connections outlive the certificate that they began with.
+    assert_eq!(get(stays, "/v1/status").status, 200);
     server.stop();
 }
 
@@ -269,13 +241,10 @@ fn sighup_reloads_files_that_seem_unchanged() {
     let server = site.serve_with(&format!("{FILES} --log info"));
     for times in 1..=2 {
         server.process.signal("HUP");
-        let reloaded = || {
-            server
-                .logged()
-                .matches("the certificate was reloaded")
-                .count()
-        };
-        wait_for("it is reloaded", || reloaded() == times);
+        wait_for("it is reloaded", || {
+            let log = server.logged();
+            log.matches("the certificate was reloaded").count() == times
+        });
     }
     server.stop();
 }
@@ -309,13 +278,10 @@ fn a_broken_pair_leaves_the_old_one_in_use() {
         }
         server.process.signal("HUP");
         let told = wait_until(case, SOON, || {
-            let lines: Vec<String> = server.logged()[before..]
-                .lines()
-                .map(str::to_owned)
-                .collect();
-            lines
-                .into_iter()
-                .find(|line| line.contains(complaint) && line.contains(named))
+            let log = server.logged().split_off(before);
+            let mut lines = log.lines();
+            let told = lines.find(|line| line.contains(complaint) && line.contains(named));
+            told.map(str::to_owned)
         });
         assert!(told.contains("ERROR"), "{case}: {told}");
         assert!(shows(&server, &caller, &first), "{case}");
@@ -346,23 +312,13 @@ fn metrics_show_the_end_of_the_certificate_and_failed_reloads() {
         let seen = |admin: &mut Client| names.map(|name| scrape(admin)[&format!("medfeed_{name}")]);
         assert_eq!(seen(&mut admin), [end, 0.0], "{from}");
         let warnings = || {
-            server
-                .logged()
-                .lines()
-                .filter(|line| line.contains("WARN"))
-                .count()
+            let log = server.logged();
+            log.lines().filter(|line| line.contains("WARN")).count()
         };
-        assert_eq!(
-            warnings(),
-            usize::from(!warning.is_empty()),
-            "{}",
-            server.logged()
-        );
-        assert!(
-            server.logged().contains(warning),
-            "{warning}: {}",
-            server.logged()
-        );
+        let expected = usize::from(!warning.is_empty());
+        assert_eq!(warnings(), expected, "{}", server.logged());
+        let logged = server.logged();
+        assert!(logged.contains(warning), "{warning}: {logged}");
         // The old pair stays in use, and the metrics report the failure until a good pair comes.
         site.write("cert.pem", "");
         server.process.signal("HUP");
@@ -372,12 +328,7 @@ fn metrics_show_the_end_of_the_certificate_and_failed_reloads() {
         wait_for("the new pair", || {
             seen(&mut admin) == [2_524_608_000.0, 0.0]
         });
-        assert_eq!(
-            warnings(),
-            usize::from(!warning.is_empty()),
-            "{}",
-            server.logged()
-        );
+        assert_eq!(warnings(), expected, "{}", server.logged());
         server.stop();
     }
 }
@@ -388,9 +339,8 @@ fn a_connection_without_tls_is_closed() {
     let site = site_with(&authority.pair());
     let server = super::limited::serve(&site, "request=300ms", FILES);
     let mut plain = connect(server.address).unwrap();
-    plain
-        .write_all(b"GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n")
-        .unwrap();
+    let request = b"GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n";
+    plain.write_all(request).unwrap();
     let mut told = Vec::new();
     // The connection may be reset while bytes are unread.
     let _ = io::Read::read_to_end(&mut plain, &mut told);
@@ -403,10 +353,8 @@ fn a_connection_without_tls_is_closed() {
         stalled.write_all(begun).unwrap();
         assert!(is_closed(&mut stalled, SOON), "{begun:?}");
         let took = since.elapsed();
-        assert!(
-            (250..3000).contains(&took.as_millis()),
-            "{begun:?}: closed after {took:?}"
-        );
+        let is_in_time = (250..3000).contains(&took.as_millis());
+        assert!(is_in_time, "{begun:?}: closed after {took:?}");
     }
     let connection = shake_hands(server.address, &authority.caller(&version::TLS13)).unwrap();
     assert_eq!(get(connection, "/v1/status").status, 200);
@@ -498,20 +446,10 @@ fn wrong_certificate_files_are_refused_at_the_start() {
         "third.pem", "key.pem", "the key belongs to certificate 3 of the file";
     ];
     for (certificate, key, expected) in cases {
-        let done = site.ends([
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--tls-cert",
-            certificate,
-            "--tls-key",
-            key,
-        ]);
-        assert_eq!(
-            (done.code, done.stdout.as_str()),
-            (Some(1), ""),
-            "{certificate} {key}: {done:?}"
-        );
+        let options = format!("--tls-cert {certificate} --tls-key {key}");
+        let done = site.ends(format!("serve --listen 127.0.0.1:0 {options}").split(' '));
+        assert_eq!(done.code, Some(1), "{certificate} {key}: {done:?}");
+        assert_eq!(done.stdout.as_str(), "", "{certificate} {key}: {done:?}");
         assert!(done.stderr.contains(expected), "{done:?}");
     }
     for (option, needed) in [("--tls-cert", "--tls-key"), ("--tls-key", "--tls-cert")] {
@@ -536,17 +474,11 @@ fn plain_http_beyond_this_machine_needs_an_option() {
     ];
     for (options, certificate_helps) in cases {
         let done = site.ends(["serve"].into_iter().chain(options.split_whitespace()));
-        assert_eq!(
-            (done.code, done.stdout.as_str()),
-            (Some(1), ""),
-            "{options}: {done:?}"
-        );
+        assert_eq!(done.code, Some(1), "{options}: {done:?}");
+        assert_eq!(done.stdout.as_str(), "", "{options}: {done:?}");
         assert!(done.stderr.contains("--plain-http"), "{options}: {done:?}");
-        assert_eq!(
-            done.stderr.contains("--tls-cert"),
-            certificate_helps,
-            "{options}: {done:?}"
-        );
+        let stderr = done.stderr.contains("--tls-cert");
+        assert_eq!(stderr, certificate_helps, "{options}: {done:?}");
     }
     for (allowed, scheme) in [
         ("--plain-http --admin-listen 0.0.0.0:0", "http"),

@@ -134,11 +134,8 @@ fn a_token_of_one_server_works_at_the_other_at_once() {
             "version {version}: {}",
             String::from_utf8_lossy(&answer.body)
         );
-        assert_eq!(
-            answer.json()["next_sync_token"],
-            token.as_str(),
-            "nothing is new"
-        );
+        let expected = token.as_str();
+        assert_eq!(answer.json()["next_sync_token"], expected, "nothing is new");
         for answer in [clients[0].get("/v1/status"), clients[1].get("/v1/status")] {
             assert!(
                 ids.insert(answer.header("x-request-id").unwrap().to_owned()),

@@ -67,9 +67,7 @@ fn serves() -> ExitCode {
     let (Ok(limits), Ok(arguments)) = (std::env::var(LIMITS), std::env::var(ARGUMENTS)) else {
         return ExitCode::SUCCESS;
     };
-    let arguments = std::iter::once("medfeed")
-        .chain(arguments.split(SEPARATOR))
-        .map(Into::into)
-        .collect();
+    let arguments = std::iter::once("medfeed").chain(arguments.split(SEPARATOR));
+    let arguments = arguments.map(Into::into).collect();
     medfeed::cli::run(arguments, limits_of(&limits))
 }

@@ -64,22 +64,14 @@ fn replacing_a_linked_file_keeps_the_link() {
             is_link(&site.db()) && is_link(&site.path("one link")),
             "{command:?}: the link was replaced"
         );
-        assert_ne!(
-            fs::metadata(&real).unwrap().ino(),
-            before,
-            "{command:?}: the file was not replaced"
-        );
-        assert_eq!(
-            fs::metadata(site.db()).unwrap().ino(),
-            fs::metadata(&real).unwrap().ino()
-        );
+        let found = fs::metadata(&real).unwrap().ino();
+        assert_ne!(found, before, "{command:?}: the file was not replaced");
+        let expected = fs::metadata(&real).unwrap().ino();
+        assert_eq!(fs::metadata(site.db()).unwrap().ino(), expected);
         // An import by one path is visible by the other, also at servers.
         site.import("conferences.jsonl", conferences_of_version(50, version));
-        assert_eq!(
-            version_of(&site.conferences_in(&real)),
-            version,
-            "{command:?}"
-        );
+        let found = version_of(&site.conferences_in(&real));
+        assert_eq!(found, version, "{command:?}");
         for server in &servers {
             wait_for("the server shows the file", || {
                 let seen = server.client(&key).get("/v1/conferences/1").json();
@@ -124,11 +116,8 @@ fn replacing_a_linked_file_keeps_the_link() {
     let before = fs::metadata(&backup).unwrap().ino();
     site.json(["backup", "latest backup"]);
     assert!(is_link(&site.path("latest backup")));
-    assert_ne!(
-        fs::metadata(&backup).unwrap().ino(),
-        before,
-        "the older backup is replaced"
-    );
+    let found = fs::metadata(&backup).unwrap().ino();
+    assert_ne!(found, before, "the older backup is replaced");
     site.check();
 }
 
@@ -153,12 +142,9 @@ fn a_dangling_link_is_an_error_until_an_import_fills_it() {
     symlink("missing folder/feed.redb", site.path("one link")).unwrap();
     let rows = site.write("conferences.jsonl", conferences_of_version(5, 0));
     let done = site.run(["import".as_ref(), rows.as_os_str(), "--create".as_ref()]);
-    assert!(
-        done.code == Some(1)
-            && done.stderr.contains("there is no folder ")
-            && done.stderr.contains("mkdir -p"),
-        "{done:?}"
-    );
+    assert!(done.code == Some(1), "{done:?}");
+    assert!(done.stderr.contains("there is no folder "), "{done:?}");
+    assert!(done.stderr.contains("mkdir -p"), "{done:?}");
     fs::create_dir(site.path("missing folder")).unwrap();
     site.json(["import".as_ref(), rows.as_os_str(), "--create".as_ref()]);
     assert!(is_link(&site.db()) && site.path("missing folder/feed.redb").is_file());
@@ -179,11 +165,8 @@ fn a_file_with_two_names_is_not_replaced() {
                 .contains("feed.redb cannot be used: it has 2 names (hard links)"),
             "{command:?}: {done:?}"
         );
-        assert_eq!(
-            (site.files(), fs::metadata(site.db()).unwrap().ino()),
-            (files.clone(), inode),
-            "{command:?}"
-        );
+        assert_eq!(site.files(), files.clone(), "{command:?}");
+        assert_eq!(fs::metadata(site.db()).unwrap().ino(), inode, "{command:?}");
     }
     // A write in place is visible by both names.
     site.import("conferences.jsonl", conferences_of_version(5, 1));
@@ -218,10 +201,8 @@ fn a_link_with_a_new_target_uses_the_notes_of_the_new_file() {
         fs::rename(site.path("link"), site.db()).unwrap();
     };
     point("old");
-    let (server, mut admin) = start_watched(
-        &site,
-        site.serve_command("--admin-listen 127.0.0.1:0 --log info"),
-    );
+    let command = site.serve_command("--admin-listen 127.0.0.1:0 --log info");
+    let (server, mut admin) = start_watched(&site, command);
     let mut client = server.client(&key);
     let mut shows =
         |version: u64| version_of([&client.get("/v1/conferences/1").json()["data"]]) == version;

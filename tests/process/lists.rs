@@ -62,13 +62,10 @@ fn cases() -> Vec<(Case<'static>, &'static str)> {
                 "times.csv",
                 MEETINGS.as_bytes(),
                 "[columns]\nMeeting = \"name\"\nStart = [\"start_date\", \"year\"]\nDeadline = \"abstract_due_date\"\n",
-                &[
-                    "Alpha Days|2026-05-03|2026-01-15|2026",
-                    "Beta Days|2026-06-03|2026-01-15|2026",
-                    "Gamma Days|2026-07-03|2026-01-15|2026",
-                    "Delta Days|2026-08-03|2026-01-23|2026",
-                    "Epsilon Days|||2026",
-                    "Zeta Days|||2027",
+                &words![
+                    "Alpha Days|2026-05-03|2026-01-15|2026" "Beta Days|2026-06-03|2026-01-15|2026"
+                    "Gamma Days|2026-07-03|2026-01-15|2026" "Delta Days|2026-08-03|2026-01-23|2026"
+                    "Epsilon Days|||2026" "Zeta Days|||2027"
                 ],
                 CONFERENCES,
                 &[
@@ -83,15 +80,11 @@ fn cases() -> Vec<(Case<'static>, &'static str)> {
                 "places.csv",
                 PLACES.as_bytes(),
                 "[columns]\nMeeting = \"name\"\nStart = [\"start_date\", \"year\"]\nPlace = [\"city\", \"country\"]\n",
-                &[
-                    "Alpha Days|Austin, TX|United States",
-                    "Beta Days|San Diego, California|United States",
-                    "Gamma Days|Málaga|Spain",
-                    "Delta Days|Antwerp|Belgium",
-                    "Epsilon Days|Glasgow|United Kingdom",
-                    "Zeta Days|Toronto|Canada",
-                    "Eta Days|Graz|Austria",
-                    "Theta Days|Chicago, IL|",
+                &words![
+                    "Alpha Days|Austin, TX|United States"
+                    "Beta Days|San Diego, California|United States" "Gamma Days|Málaga|Spain"
+                    "Delta Days|Antwerp|Belgium" "Epsilon Days|Glasgow|United Kingdom"
+                    "Zeta Days|Toronto|Canada" "Eta Days|Graz|Austria" "Theta Days|Chicago, IL|"
                 ],
                 CITIES,
                 &[
@@ -109,12 +102,10 @@ fn cases() -> Vec<(Case<'static>, &'static str)> {
                     CODES.as_bytes(),
                     "[columns]\nEvent = \"name\"\nStart = [\"start_date\", \"year\"]\nCity = \"city\"\nCountry = \"country\"\n\
                      [where]\nCountry = [\"Austria\", \"Germany\", \"Croatia\", \"United Kingdom\", \"Turkey\"]\n",
-                    &[
-                        "Alpha Days|Graz|Austria",
-                        "Beta Days|Bonn|Germany",
-                        "Gamma Days|Split|Croatia",
-                        "Delta Days|Leeds|United Kingdom",
-                        "Epsilon Days|Izmir|Turkey",
+                    &words![
+                        "Alpha Days|Graz|Austria" "Beta Days|Bonn|Germany"
+                        "Gamma Days|Split|Croatia" "Delta Days|Leeds|United Kingdom"
+                        "Epsilon Days|Izmir|Turkey"
                     ],
                     CITIES,
                     &[],
@@ -128,10 +119,8 @@ fn cases() -> Vec<(Case<'static>, &'static str)> {
                 FOOTER.as_bytes(),
                 "\"Full Journal Title\" = \"name\"\nISSN = [\"issn_print\", \"issn_online\"]\nJIF = \"impact_factor\"\n\
                  [set]\nimpact_factor_year = 2024\n",
-                &[
-                    "Alpha Journal of Lungs|0028-4793",
-                    "Beta Archives|1533-4406",
-                    "Gamma Letters|",
+                &words![
+                    "Alpha Journal of Lungs|0028-4793" "Beta Archives|1533-4406" "Gamma Letters|"
                 ],
                 JOURNALS,
                 &[
@@ -170,13 +159,9 @@ const NO_FORMATS: &str = "is an .xls or .ods file, whose number formats are not 
 fn merged_years() -> Vec<u8> {
     let mut workbook = Workbook::new();
     let sheet = workbook.add_worksheet();
-    let rows = [
-        "Meeting|Year|Society",
-        "Beta Days|2027|Lungs",
-        "Gamma Days||",
-        "Delta Days||Bones",
-        "||",
-        "Zeta Days|2028|",
+    let rows = words![
+        "Meeting|Year|Society" "Beta Days|2027|Lungs" "Gamma Days||" "Delta Days||Bones" "||"
+        "Zeta Days|2028|"
     ];
     for (row, cells) in (0..).zip(rows) {
         for (column, text) in (0..).zip(cells.split('|')) {
@@ -261,10 +246,8 @@ fn a_price_from_an_old_workbook_is_refused() {
     let site = Site::new();
     let old: &[u8] = include_bytes!("../../fixtures/lists/old.xls");
     site.write("old.xls", old);
-    site.write(
-        "list.toml",
-        "dataset = \"journals\"\nmatch = [[\"name\"]]\nignore = true\n[columns]\nMeeting = \"name\"\nRank = \"publishing_apc_usd\"\n",
-    );
+    let content = "dataset = \"journals\"\nmatch = [[\"name\"]]\nignore = true\n[columns]\nMeeting = \"name\"\nRank = \"publishing_apc_usd\"\n";
+    site.write("list.toml", content);
     let done = site.run(["import", "old.xls", "--recipe", "list.toml", "--create"]);
     assert_eq!(done.code, Some(1), "{done:?}");
     let told = format!("{}{}", done.stdout, done.stderr);

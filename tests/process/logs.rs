@@ -104,11 +104,8 @@ fn the_log_is_complete_at_the_end() {
     let server = site.serve_with("--log info");
     assert_eq!(fill_log(&server, &key), 0);
     let log = server.stop_and_read();
-    assert_eq!(
-        log.matches("answered").count(),
-        REQUESTS,
-        "lines of answers"
-    );
+    let count = log.matches("answered").count();
+    assert_eq!(count, REQUESTS, "lines of answers");
     assert!(
         log.lines()
             .last()

@@ -109,11 +109,8 @@ fn malformed_requests_are_problems() {
     let invalid = INVALID.map(|request| (request.to_owned(), 400, "invalid_request", Closed));
     for (request, status, code, after) in invalid.into_iter().chain(others) {
         let (answer, connection) = send(&server, &bytes(&request, &key));
-        assert_eq!(
-            (answer.status, connection),
-            (status, after),
-            "{request:.200}: {answer:?}"
-        );
+        assert_eq!(answer.status, status, "{request:.200}: {answer:?}");
+        assert_eq!(connection, after, "{request:.200}: {answer:?}");
         assert_eq!(answer.problem(), code, "{request:.200}");
         let closing = answer.header("connection") == Some("close");
         assert_eq!(
@@ -122,20 +119,15 @@ fn malformed_requests_are_problems() {
             "{request:.200}: {:?}",
             answer.headers
         );
-        assert_eq!(
-            answer.header("strict-transport-security"),
-            None,
-            "{request:.200}: plain HTTP promises nothing"
-        );
+        let header = answer.header("strict-transport-security");
+        assert_eq!(header, None, "{request:.200}: plain HTTP promises nothing");
     }
     for length in [20_000, 100_000] {
         let target = format!("/v1/conferences?q={}", long(length));
         let (answer, after) = send(&server, server.client(&key).request(&target).as_bytes());
         assert!(matches!(answer.status, 414 | 431), "{answer:?}");
-        assert_eq!(
-            (answer.problem().as_str(), after),
-            ("invalid_request", Closed)
-        );
+        let expected = ("invalid_request", Closed);
+        assert_eq!((answer.problem().as_str(), after), expected);
     }
     server.stop();
 }
@@ -147,10 +139,8 @@ fn requests_sent_ahead_are_answered_in_their_order() {
     let targets = words![
         "/v1/conferences/3" "/v1/none" "/v1/exports/conferences" "/v1/conferences/4" "/v1/status"
     ];
-    let requests: String = targets
-        .iter()
-        .map(|target| client.request(target))
-        .collect();
+    let requests = targets.iter();
+    let requests: String = requests.map(|target| client.request(target)).collect();
     let mut connection = BufReader::new(connect(server.address).unwrap());
     connection.get_mut().write_all(requests.as_bytes()).unwrap();
     let answers: Vec<Answer> = targets
@@ -212,11 +202,8 @@ fn http_1_0_and_head_requests_are_served() {
             bytes(&request, &key)
         };
         let (answer, connection) = send(&server, &bytes);
-        assert_eq!(
-            (answer.status, connection),
-            (status, after),
-            "{request}: {answer:?}"
-        );
+        assert_eq!(answer.status, status, "{request}: {answer:?}");
+        assert_eq!(connection, after, "{request}: {answer:?}");
         assert!(answer.header("x-request-id").is_some(), "{request}");
         if request.starts_with("HEAD") {
             let length: u64 = answer.header("content-length").unwrap().parse().unwrap();

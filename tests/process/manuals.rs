@@ -266,10 +266,8 @@ pub fn curl_of(line: &str) -> (String, Option<String>) {
                 .to_owned(),
         )
     };
-    let url = words
-        .iter()
-        .find(|word| word.starts_with("http://"))
-        .unwrap_or_else(|| panic!("no URL: {line}"));
+    let url = words.iter().find(|word| word.starts_with("http://"));
+    let url = url.unwrap_or_else(|| panic!("no URL: {line}"));
     (url.clone(), words.iter().find_map(|word| key(word)))
 }
 
@@ -377,11 +375,8 @@ fn files_that_the_architecture_names_are_there() {
     });
     for name in ["ARCHITECTURE.md", "CONTRIBUTING.md"] {
         let text = read(name);
-        let spans = text
-            .split('`')
-            .skip(1)
-            .step_by(2)
-            .filter(|span| span.ends_with(".rs") && !span.contains(' '));
+        let spans = text.split('`').skip(1).step_by(2);
+        let spans = spans.filter(|span| span.ends_with(".rs") && !span.contains(' '));
         for span in spans {
             // Steps of future upgrades are named too.
             assert!(

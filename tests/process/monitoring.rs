@@ -92,10 +92,8 @@ pub fn scrape(admin: &mut Client) -> BTreeMap<String, f64> {
         "{kind}"
     );
     let text = String::from_utf8(answer.body).unwrap();
-    assert!(
-        text.ends_with("\n# EOF\n") && text.matches("# EOF").count() == 1,
-        "{text}"
-    );
+    assert!(text.ends_with("\n# EOF\n"), "{text}");
+    assert!(text.matches("# EOF").count() == 1, "{text}");
     let (mut samples, mut family) = (BTreeMap::new(), "");
     for line in text.lines() {
         if let Some(comment) = line.strip_prefix("# ") {
@@ -116,21 +114,16 @@ pub fn scrape(admin: &mut Client) -> BTreeMap<String, f64> {
             continue;
         }
         let (name, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("{line}"));
-        assert!(
-            !family.is_empty() && name.starts_with(family),
-            "{line} in {family}"
-        );
+        assert!(!family.is_empty(), "{line} in {family}");
+        assert!(name.starts_with(family), "{line} in {family}");
         if let Some((_, labels)) = name.split_once('{') {
             assert!(labels.ends_with("\"}"), "{line}");
         }
         let value: f64 = value
             .parse()
             .unwrap_or_else(|error| panic!("{line}: {error}"));
-        assert_eq!(
-            samples.insert(name.to_owned(), value),
-            None,
-            "{line} comes twice"
-        );
+        let found = samples.insert(name.to_owned(), value);
+        assert_eq!(found, None, "{line} comes twice");
     }
     samples
 }
@@ -209,23 +202,14 @@ fn a_scrape_has_the_format_that_it_asks_for() {
     );
     for (accept, kind) in cases {
         let answer = accepting(&admin, accept).get("/metrics");
-        assert_eq!(
-            (answer.status, answer.header("content-type")),
-            (200, Some(kind)),
-            "{accept}"
-        );
+        assert_eq!(answer.status, 200, "{accept}");
+        assert_eq!(answer.header("content-type"), Some(kind), "{accept}");
         assert_eq!(answer.header("vary"), Some("accept"));
         let text = String::from_utf8(answer.body).unwrap();
-        assert_eq!(
-            (text.contains("# EOF"), text.contains("# UNIT")),
-            (kind == open, kind == open),
-            "{accept}"
-        );
-        assert_eq!(
-            names(text.as_bytes()),
-            expected,
-            "{accept}: the same samples"
-        );
+        assert_eq!(text.contains("# EOF"), kind == open, "{accept}");
+        assert_eq!(text.contains("# UNIT"), kind == open, "{accept}");
+        let found = names(text.as_bytes());
+        assert_eq!(found, expected, "{accept}: the same samples");
     }
     let default = Client::new(admin.address(), None).get("/metrics");
     assert_eq!(default.header("content-type"), Some(plain));
@@ -317,40 +301,29 @@ fn metrics_contain_version_and_process_figures() {
         before[&format!("medfeed_build_info{{version=\"{version}\"}}")],
         1.0
     );
-    let clock = std::time::SystemTime::UNIX_EPOCH
-        .elapsed()
-        .unwrap()
-        .as_secs_f64();
-    assert!(
-        (clock - 60.0..=clock).contains(&before["process_start_time_seconds"]),
-        "{before:#?}"
-    );
-    let (resident, addressed) = (
-        before["process_resident_memory_bytes"],
-        before["process_virtual_memory_bytes"],
-    );
-    assert!(
-        resident > 1e6 && addressed > resident && resident < 1e9,
-        "{resident} {addressed}"
-    );
-    assert!(
-        before["process_threads"] >= 2.0 && before["process_max_fds"] > before["process_open_fds"],
-        "{before:#?}"
-    );
+    let clock = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+    let clock = clock.as_secs_f64();
+    let started = before["process_start_time_seconds"];
+    assert!((clock - 60.0..=clock).contains(&started), "{before:#?}");
+    let resident = before["process_resident_memory_bytes"];
+    let addressed = before["process_virtual_memory_bytes"];
+    assert!((1e6..1e9).contains(&resident), "{resident}");
+    assert!(addressed > resident, "{resident} {addressed}");
+    assert!(before["process_threads"] >= 2.0, "{before:#?}");
+    let has_room = before["process_max_fds"] > before["process_open_fds"];
+    assert!(has_room, "{before:#?}");
     // Connections are open files, and work takes processor time.
     let mut clients: Vec<Client> = (0..5).map(|_| server.client(&key)).collect();
-    clients
-        .iter_mut()
-        .for_each(|client| assert_eq!(client.get("/v1/status").status, 200));
+    for client in &mut clients {
+        assert_eq!(client.get("/v1/status").status, 200);
+    }
     let during = scrape(&mut admin);
     assert!(
         during["process_open_fds"] >= before["process_open_fds"] + 5.0,
         "{during:#?}"
     );
-    assert_eq!(
-        (before["medfeed_connections"], during["medfeed_connections"]),
-        (0.0, 5.0)
-    );
+    assert_eq!(before["medfeed_connections"], 0.0);
+    assert_eq!(during["medfeed_connections"], 5.0);
     wait_for("time on the processor", || {
         clients[0].get("/v1/conferences");
         scrape(&mut admin)["process_cpu_seconds_total"] > before["process_cpu_seconds_total"]
@@ -401,22 +374,18 @@ fn metrics_show_a_feed_that_falls_behind() {
     let page = client.get(&format!("{}&limit=1", since(&token))).json();
     assert_eq!(page["has_more"], true, "{page}");
     assert!(scrape(&mut admin)[&behind] >= 1.0, "two entries are left");
-    let newest = client.get(&since(&token)).json()["next_sync_token"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let page = client.get(&since(&token)).json();
+    let newest = page["next_sync_token"].as_str().unwrap();
     let samples = scrape(&mut admin);
     assert_eq!(
         (samples[&position], samples[&behind]),
         (stood, 0.0),
         "with the last page fetched, the lag is 0"
     );
-    client.get(&since(&newest));
+    client.get(&since(newest));
     let samples = scrape(&mut admin);
-    assert!(
-        samples[&position] > stood && samples[&behind] == 0.0,
-        "{samples:#?}"
-    );
+    assert!(samples[&position] > stood, "{samples:#?}");
+    assert!(samples[&behind] == 0.0, "{samples:#?}");
     assert_eq!(scrape(&mut admin)["medfeed_database_followed"], 1.0);
     // A revoked key has no lag, also if the clock was set back since.
     let writer = Writer::open(&site.db(), SOON).unwrap();
@@ -481,22 +450,17 @@ impl OldSite {
 
     /// The days that the caller is behind, once the server shows the newest commit.
     fn behind_days(&self, admin: &mut Client) -> Option<f64> {
-        let newest = Writer::open(&self.site.db(), SOON)
-            .unwrap()
-            .snapshot()
-            .unwrap()
-            .commit()
-            .seq as f64;
+        let writer = Writer::open(&self.site.db(), SOON).unwrap();
+        let newest = writer.snapshot().unwrap().commit().seq as f64;
+        drop(writer);
         let samples = wait_until("the commit is served", SOON, || {
             Some(scrape(admin)).filter(|samples| samples["medfeed_snapshot_seq"] == newest)
         });
-        let labels = format!(
-            "{{license=\"onco\",key=\"{}\",dataset=\"conferences\"}}",
-            self.id
+        let id = &self.id;
+        let name = format!(
+            "medfeed_feed_behind_seconds{{license=\"onco\",key=\"{id}\",dataset=\"conferences\"}}"
         );
-        samples
-            .get(&format!("medfeed_feed_behind_seconds{labels}"))
-            .map(|seconds| seconds / DAY_S as f64)
+        samples.get(&name).map(|seconds| seconds / DAY_S as f64)
     }
 }
 
@@ -521,11 +485,8 @@ fn a_client_that_died_is_behind_by_the_age_of_the_oldest_entry_that_it_lacks() {
     let lag = old.behind_days(&mut admin);
     assert!(is_about(lag, 7.0), "{lag:?}");
     wait_for("the entry is noted", || {
-        let files = old
-            .site
-            .files()
-            .into_iter()
-            .filter(|name| name.starts_with("feed.redb.usage-"));
+        let files = old.site.files().into_iter();
+        let files = files.filter(|name| name.starts_with("feed.redb.usage-"));
         let texts: String = files
             .map(|name| fs::read_to_string(old.site.path(&name)).unwrap_or_default())
             .collect();
@@ -556,17 +517,16 @@ fn a_client_that_died_is_behind_by_the_age_of_the_oldest_entry_that_it_lacks() {
     other.stop();
     // A token that a restore ended is behind since then.
     let backup = old.site.backup("backup.redb");
-    old.site.import(
-        "conferences.jsonl",
-        conference(
-            old.visible[0],
-            json!({"therapy_areas": ["Oncology"], "venue": "V"}),
-        ),
-    );
+    let fields = json!({"therapy_areas": ["Oncology"], "venue": "V"});
+    let record = conference(old.visible[0], fields);
+    old.site.import("conferences.jsonl", record);
     let later = since(page["next_sync_token"].as_str().unwrap());
     wait_for("the later commit", || client.get(&later).items().len() == 1);
-    old.site
-        .json(["restore", backup.to_str().unwrap(), "--yes"]);
+    let restore = || {
+        old.site
+            .json(["restore", backup.to_str().unwrap(), "--yes"])
+    };
+    restore();
     // The restore takes one seq, so the seq of the token exists again.
     let restored = |lag: Option<f64>| lag.is_some_and(|days| days > 0.0 && days < 0.1);
     wait_for("it counts from the restore on", || {
@@ -588,8 +548,7 @@ fn a_client_that_died_is_behind_by_the_age_of_the_oldest_entry_that_it_lacks() {
     let refusal = &key["usage"]["last_refusal"];
     assert_eq!(refusal["code"], "resync_required", "{key}");
     // It counts on after another restore and at another server, until the client has loaded the export again.
-    old.site
-        .json(["restore", backup.to_str().unwrap(), "--yes"]);
+    restore();
     let (other, mut other_admin) = serve_watched(&old.site, &[]);
     assert!(restored(old.behind_days(&mut other_admin)));
     other.stop();
@@ -635,14 +594,8 @@ fn readyz_gets_503_while_the_database_file_is_missing() {
     }
     ready(&mut admin, 200, 1.0);
 
-    for (target, status) in [
-        ("/", 200),
-        ("/page", 404),
-        ("/metric", 404),
-        ("/metrics/", 404),
-        ("/v1/status", 404),
-        ("/livez", 200),
-    ] {
+    let unknown = words!["/page" "/metric" "/metrics/" "/v1/status"].map(|target| (target, 404));
+    for (target, status) in unknown.into_iter().chain([("/", 200), ("/livez", 200)]) {
         assert_eq!(admin.get(target).status, status, "{target}");
     }
     let address: SocketAddr = admin.address();
@@ -674,12 +627,11 @@ fn the_log_names_the_address_of_monitoring() {
         assert_eq!(told.ip().to_string(), address.trim_end_matches(":0"));
         assert!(told.port() != 0 && told != server.address, "{told}");
         assert_eq!(admin.get("/livez").status, 200, "{told}");
-        let line = server
-            .logged()
+        let log = server.logged();
+        let line = log
             .lines()
             .find(|line| line.contains("monitoring"))
-            .unwrap()
-            .to_owned();
+            .unwrap();
         assert!(line.contains("INFO"), "{line}");
         server.stop();
     }

@@ -75,10 +75,8 @@ fn every_metric_of_dashboard_alerts_and_manuals_exists() {
     ] {
         let named = metrics_in(text);
         assert!(named.len() >= least, "{file}: {named:?}");
-        let unknown: Vec<_> = named
-            .iter()
-            .filter(|name| !samples.contains(**name))
-            .collect();
+        let unknown = named.iter();
+        let unknown: Vec<_> = unknown.filter(|name| !samples.contains(**name)).collect();
         assert!(
             unknown.is_empty(),
             "{file} asks for {unknown:?}, which no program has: {samples:#?}"
@@ -88,10 +86,8 @@ fn every_metric_of_dashboard_alerts_and_manuals_exists() {
     let watched = metrics_in(&alerts);
     for manual in ["docs/operate.md", "docs/replicas.md"] {
         let text = manuals::read(manual);
-        let unknown: Vec<_> = metrics_in(&text)
-            .into_iter()
-            .filter(|name| !samples.contains(*name))
-            .collect();
+        let unknown = metrics_in(&text).into_iter();
+        let unknown: Vec<_> = unknown.filter(|name| !samples.contains(*name)).collect();
         assert!(
             unknown.is_empty(),
             "{manual} names {unknown:?}, which no program has"
@@ -99,10 +95,8 @@ fn every_metric_of_dashboard_alerts_and_manuals_exists() {
         let (_, worth) = text
             .split_once("\n### Alerts\n")
             .expect("the manual lists alerts");
-        let rows: String = worth
-            .lines()
-            .filter(|line| line.starts_with("| `"))
-            .collect();
+        let rows = worth.lines();
+        let rows: String = rows.filter(|line| line.starts_with("| `")).collect();
         let named = metrics_in(&rows);
         assert!(named.len() >= 4, "{manual}: {named:?}");
         for name in named {
@@ -136,15 +130,11 @@ fn a_key_is_behind_only_where_no_server_saw_a_later_token() {
 fn the_dashboard_can_be_imported() {
     let dashboard: Value = serde_json::from_str(&read("dashboard.json")).unwrap();
     let variables = dashboard["templating"]["list"].as_array().unwrap();
-    assert_eq!(
-        (&variables[0]["name"], &variables[0]["type"]),
-        (&"datasource".into(), &"datasource".into())
-    );
+    let expected = (&"datasource".into(), &"datasource".into());
+    assert_eq!((&variables[0]["name"], &variables[0]["type"]), expected);
     let panels = dashboard["panels"].as_array().unwrap();
-    let ids: BTreeSet<u64> = panels
-        .iter()
-        .map(|panel| panel["id"].as_u64().unwrap())
-        .collect();
+    let ids = panels.iter();
+    let ids: BTreeSet<u64> = ids.map(|panel| panel["id"].as_u64().unwrap()).collect();
     assert_eq!(ids.len(), panels.len(), "ids of panels");
     for panel in panels.iter().filter(|panel| panel["type"] != "row") {
         // No data source of a single installation.

@@ -194,11 +194,8 @@ fn a_hidden_change_ends_no_wait() {
             .collect::<Vec<_>>(),
         [json!(3)]
     );
-    assert_eq!(
-        told.header("ratelimit-limit"),
-        Some("77"),
-        "the window is the present one"
-    );
+    let header = told.header("ratelimit-limit");
+    assert_eq!(header, Some("77"), "the window is the present one");
     assert!(
         proof()
             .iter()
@@ -252,11 +249,8 @@ fn a_change_of_key_or_license_ends_the_wait_at_once() {
                 .iter()
                 .filter(|item| item["deleted"] == json!(true))
                 .count();
-            assert_eq!(
-                (told.items().len(), format!("{deleted} left")),
-                (deleted, (*code).to_owned()),
-                "{name}"
-            );
+            assert_eq!(told.items().len(), deleted, "{name}");
+            assert_eq!(format!("{deleted} left"), (*code).to_owned(), "{name}");
         } else {
             assert_eq!(told.problem(), *code, "{name}");
         }
@@ -329,11 +323,8 @@ fn a_server_that_stops_answers_waiting_requests() {
 #[test]
 fn the_longest_wait_ends_when_its_connection_is_needed() {
     let (site, key) = Site::open(3);
-    let limited = command(
-        &site,
-        "per-address=2 request=1s",
-        "--admin-listen 127.0.0.1:0 --log info",
-    );
+    let limits = "per-address=2 request=1s";
+    let limited = command(&site, limits, "--admin-listen 127.0.0.1:0 --log info");
     let (server, mut admin) = start_watched(&site, limited);
     let target = waiting_target(&server, &key, "");
     // On a busy machine the connection of the token may still use one of the two slots.

@@ -63,10 +63,8 @@ fn a_publisher_that_does_not_own_the_file_writes_its_note() {
         assert_eq!(done.code, Some(0), "{done:?}");
         assert!(!done.stderr.contains("cannot be written"), "{done:?}");
         let found = fs::metadata(site.path("feed.redb.published")).unwrap();
-        assert_eq!(
-            (found.uid(), found.gid(), found.mode() & 0o777),
-            (NOBODY, NOBODY, 0o660)
-        );
+        let expected = (NOBODY, NOBODY, 0o660);
+        assert_eq!((found.uid(), found.gid(), found.mode() & 0o777), expected);
         assert_eq!(note(&site).slot, slot);
     }
 }
@@ -116,11 +114,8 @@ fn a_folder_that_cannot_be_read_gets_no_file() {
     for command in cases {
         let done = Done::of(as_nobody(&mut site.command(command)));
         done.assert_told(1, "Permission denied");
-        assert_eq!(
-            fs::read_dir(&drop).unwrap().count(),
-            1,
-            "{command:?}: a file is new"
-        );
+        let count = fs::read_dir(&drop).unwrap().count();
+        assert_eq!(count, 1, "{command:?}: a file is new");
         assert_eq!(inode(), before, "{command:?}: the file was replaced");
     }
 }
@@ -157,10 +152,8 @@ fn a_file_is_checked_without_the_right_to_write() {
     );
     // With the right to write, everything is compared.
     let whole = site.run(["check", "--db", "backup.redb"]);
-    assert!(
-        whole.code == Some(0) && !whole.stdout.contains("warning"),
-        "{whole:?}"
-    );
+    assert!(whole.code == Some(0), "{whole:?}");
+    assert!(!whole.stdout.contains("warning"), "{whole:?}");
 
     // Each row is read: a changed name is found.
     let mut damaged = before.0;
@@ -173,19 +166,15 @@ fn a_file_is_checked_without_the_right_to_write() {
     fs::set_permissions(site.path("damaged.redb"), Permissions::from_mode(0o444)).unwrap();
     let (plain, json) = check_as_nobody(&site, "damaged.redb");
     plain.assert_shown(1, "is DAMAGED");
-    assert!(
-        json.code == Some(1) && json.json()["ok"] == false,
-        "{json:?}"
-    );
+    assert!(json.code == Some(1), "{json:?}");
+    assert!(json.json()["ok"] == false, "{json:?}");
 
     // A file that cannot be read is not sound.
     fs::set_permissions(&backup, Permissions::from_mode(0o600)).unwrap();
     let (plain, json) = check_as_nobody(&site, "backup.redb");
     plain.assert_told(1, "Permission denied");
-    assert!(
-        json.code == Some(1) && json.json()["error"].is_string(),
-        "{json:?}"
-    );
+    assert!(json.code == Some(1), "{json:?}");
+    assert!(json.json()["error"].is_string(), "{json:?}");
 }
 
 #[test]
@@ -203,21 +192,12 @@ fn a_dry_run_takes_no_lock_and_needs_no_right_to_write() {
         done.json()
     };
     let told = run(&["import", file.to_str().unwrap()]);
-    assert_eq!(
-        (
-            &told["committed"],
-            &told["datasets"]["conferences"]["added"]
-        ),
-        (&false.into(), &3.into()),
-        "{told}"
-    );
+    assert_eq!(told["committed"], false, "{told}");
+    assert_eq!(told["datasets"]["conferences"]["added"], 3, "{told}");
     assert_eq!(told["licenses"][0]["entering"], 3, "{told}");
     let told = run(&["license", "set", "all", "--dataset", "journals", "--widen"]);
-    assert_eq!(
-        (&told["committed"], &told["effects"][0]["leaving"]),
-        (&false.into(), &30.into()),
-        "{told}"
-    );
+    assert_eq!(told["committed"], false, "{told}");
+    assert_eq!(told["effects"][0]["leaving"], 30, "{told}");
     assert!(
         (fs::read(site.db()).unwrap(), site.files()) == before,
         "nothing changed"
@@ -257,19 +237,13 @@ fn a_file_on_a_read_only_mount_is_checked() {
     let folder = site.folder().display();
     let read_only = format!("mount --bind {folder} {folder} && mount -o remount,ro,bind {folder}");
     let backup = site.path("backup.redb");
-    let Some(done) = in_own_mounts(
-        &site,
-        &read_only,
-        &["check", "--db", backup.to_str().unwrap()],
-    ) else {
+    let args = ["check", "--db", backup.to_str().unwrap()];
+    let Some(done) = in_own_mounts(&site, &read_only, &args) else {
         return;
     };
-    assert!(
-        done.code == Some(0)
-            && done.stdout.contains("is sound")
-            && done.stdout.contains("redb's checksums"),
-        "{done:?}"
-    );
+    assert!(done.code == Some(0), "{done:?}");
+    assert!(done.stdout.contains("is sound"), "{done:?}");
+    assert!(done.stdout.contains("redb's checksums"), "{done:?}");
 }
 
 #[test]
@@ -277,24 +251,15 @@ fn a_file_that_is_mounted_by_itself_keeps_its_name() {
     let Some(site) = shared_site() else { return };
     let before = (site.json(["log"]), fs::metadata(site.db()).unwrap().ino());
     for command in [&["compact"][..], &["restore", "backup.redb", "--yes"]] {
-        let Some(done) = in_own_mounts(
-            &site,
-            &format!("mount --bind {0} {0}", site.db().display()),
-            command,
-        ) else {
+        let script = format!("mount --bind {0} {0}", site.db().display());
+        let Some(done) = in_own_mounts(&site, &script, command) else {
             return;
         };
         assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
-        assert!(
-            done.stderr.contains("it is mounted by itself")
-                && done.stderr.contains("mount the folder"),
-            "{done:?}"
-        );
-        assert_eq!(
-            (site.json(["log"]), fs::metadata(site.db()).unwrap().ino()),
-            before,
-            "{command:?}"
-        );
+        assert!(done.stderr.contains("it is mounted by itself"), "{done:?}");
+        assert!(done.stderr.contains("mount the folder"), "{done:?}");
+        let found = (site.json(["log"]), fs::metadata(site.db()).unwrap().ino());
+        assert_eq!(found, before, "{command:?}");
     }
 }
 

@@ -156,10 +156,8 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        let process = self
-            .process
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
+        let process = self.process.get_mut();
+        let process = process.unwrap_or_else(PoisonError::into_inner);
         if process.ended_within(std::time::Duration::ZERO).is_none() {
             // Ends at once, with all of its processes. After a kill they would remain for a while.
             process.signal("QUIT");
@@ -205,10 +203,8 @@ fn as_user(program: &Path, user: Option<u32>) -> Command {
 
 /// The folder of `postgres` and `initdb`: Debian keeps them apart from other programs, by version.
 fn find_programs() -> Option<PathBuf> {
-    let versions = fs::read_dir("/usr/lib/postgresql")
-        .into_iter()
-        .flatten()
-        .flatten();
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter();
+    let versions = versions.flatten().flatten();
     let mut folders: Vec<PathBuf> = versions.map(|version| version.path().join("bin")).collect();
     folders.sort();
     let path = std::env::var_os("PATH").unwrap_or_default();

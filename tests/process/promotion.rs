@@ -11,7 +11,7 @@ use medfeed::store::Reader;
 
 use super::origin::Replica;
 use super::published::{Place, follow, note, rows_of, seal_key};
-use super::publishing::{commit, copy_of, curated};
+use super::publishing::{commit, copy_of, curated, published_in_folder, published_in_s3};
 use super::s3::{Fault, S3};
 use super::site::{
     Process, Random, SOON, Site, assert_contains, cases_and_seed, wait_for, wait_until,
@@ -24,21 +24,17 @@ pub fn replica_of(place: &Place) -> Site {
         site: Site::new(),
         url: place.url.clone(),
     };
-    replica
-        .site
-        .start(place.with_credentials(replica.site.serve_command(&replica.options(""))))
-        .stop();
+    let command = replica.site.serve_command(&replica.options(""));
+    let command = place.with_credentials(command);
+    replica.site.start(command).stop();
     replica.site
 }
 
 /// Starts a promotion. Its messages go to the file `told`.
 fn promotion(place: &Place, site: &Site) -> Process {
     let mut command = place.with_credentials(site.command(["promote", &place.url, "--yes"]));
-    Process::spawn(
-        command
-            .stdout(Stdio::null())
-            .stderr(fs::File::create(site.path("told")).unwrap()),
-    )
+    let told = fs::File::create(site.path("told")).unwrap();
+    Process::spawn(command.stdout(Stdio::null()).stderr(told))
 }
 
 /// Starts a promotion and holds the response of its last read, which found no entry in a slot.
@@ -51,16 +47,31 @@ fn at_its_last_read(s3: &S3, place: &Place, site: &Site, slot: u64) -> Process {
     promoting
 }
 
+/// Asserts that a database is still a replica: it takes no commit.
+#[track_caller]
+fn assert_replica(site: &Site, text: &str) {
+    let refused = site.run(["key", "create", "--license", "all"]);
+    refused.assert_told(1, text);
+}
+
+/// The messages of a promotion.
+fn told_to(site: &Site) -> String {
+    fs::read_to_string(site.path("told")).unwrap()
+}
+
 pub fn promote(place: &Place, site: &Site) {
     let report = place.json(site, &["promote", &place.url, "--yes"]);
     assert_eq!(report["promoted"], true);
 }
 
+/// Copies the note next to a database to the one next to another.
+fn copy_note(from: &Site, to: &Site) {
+    let [from, to] = [from, to].map(|site| site.path("feed.redb.published"));
+    fs::copy(from, to).unwrap();
+}
+
 fn ends_with(mut process: Process, code: i32, what: &str) {
-    let ended = process
-        .ended_within(SOON)
-        .unwrap_or_else(|| panic!("{what} is still running"));
-    assert_eq!(ended.code(), Some(code), "{what}");
+    assert_eq!(process.exit_code(), Some(code), "{what}");
 }
 
 /// Checks that a database is no longer published, because another publisher took over. Each command that would write
@@ -75,10 +86,8 @@ fn assert_fenced(place: &Place, site: &Site) {
         site.run(["license", "remove", "all", "--yes"]),
     ] {
         assert_eq!(done.code, Some(4), "{done:?}");
-        assert!(
-            done.stderr.contains(&by) && done.stderr.contains("medfeed export"),
-            "{by}: {done:?}"
-        );
+        assert!(done.stderr.contains(&by), "{by}: {done:?}");
+        assert!(done.stderr.contains("medfeed export"), "{by}: {done:?}");
     }
     assert!(by.contains(" published slot ") && by.contains('@'), "{by}");
 }
@@ -88,12 +97,8 @@ fn assert_continues(place: &Place, site: &Site) {
     commit(site, 100 + note(site).slot);
     assert_eq!(place.once(site), 1, "{}", place.kind);
     let slots = place.slots(layout::LOG);
-    assert_eq!(
-        slots,
-        (1..=note(site).slot).collect::<Vec<_>>(),
-        "{}",
-        place.kind
-    );
+    let expected = (1..=note(site).slot).collect::<Vec<_>>();
+    assert_eq!(slots, expected, "{}", place.kind);
     place.check(site);
     site.check();
 }
@@ -106,18 +111,13 @@ fn a_promotion_that_is_killed_is_run_again() {
     commit(&site, 1);
     place.once(&site);
     let replica = replica_of(&place);
-    let objects: Vec<_> = first
-        .names()
-        .into_iter()
-        .map(|name| (first.object(&name), name))
-        .collect();
+    let objects = first.names().into_iter();
+    let objects: Vec<_> = objects.map(|name| (first.object(&name), name)).collect();
     let asked_before = first.requests().len();
     promote(&place, &copy_of(&replica));
     let requests = first.requests().split_off(asked_before);
-    assert!(
-        requests.last().unwrap().starts_with("PUT ") && requests.len() > 4,
-        "{requests:?}"
-    );
+    assert!(requests.last().unwrap().starts_with("PUT "), "{requests:?}");
+    assert!(requests.len() > 4, "{requests:?}");
 
     for (index, request) in requests.iter().enumerate() {
         let s3 = S3::start();
@@ -125,16 +125,10 @@ fn a_promotion_that_is_killed_is_run_again() {
             .iter()
             .for_each(|(bytes, name)| s3.set_object(name, bytes.clone()));
         let (place, promoted, old) = (Place::s3(&s3), copy_of(&replica), copy_of(&site));
-        fs::copy(
-            site.path("feed.redb.published"),
-            old.path("feed.redb.published"),
-        )
-        .unwrap();
+        copy_note(&site, &old);
         let (method, name) = request.split_once(' ').unwrap();
-        let before = requests[..index]
-            .iter()
-            .filter(|other| *other == request)
-            .count();
+        let before = requests[..index].iter();
+        let before = before.filter(|other| *other == request).count();
         s3.fail(method, name, Fault::Held, before + 1);
         let mut killed = promotion(&place, &promoted);
         for _ in 0..before {
@@ -145,16 +139,12 @@ fn a_promotion_that_is_killed_is_run_again() {
         killed.kill();
         s3.heal();
         // A killed promotion leaves a replica. An entry that it wrote is followed.
-        let refused = promoted.run(["key", "create", "--license", "all"]);
-        refused.assert_told(1, "medfeed promote");
+        assert_replica(&promoted, "medfeed promote");
         promote(&place, &promoted);
         assert_fenced(&place, &old);
         let is_last = index + 1 == requests.len();
-        assert_eq!(
-            note(&promoted).slot,
-            if is_last { 4 } else { 3 },
-            "{request}"
-        );
+        let slot = note(&promoted).slot;
+        assert_eq!(slot, if is_last { 4 } else { 3 }, "{request}");
         assert_continues(&place, &promoted);
     }
 }
@@ -163,15 +153,9 @@ fn a_promotion_that_is_killed_is_run_again() {
 fn a_promotion_that_is_killed_at_any_moment_is_run_again() {
     let (kills, seed) = cases_and_seed(5, 20_261_126);
     let mut random = Random::new(seed);
-    let site = curated();
-    let place = Place::folder(&site);
-    place.once(&site);
+    let (site, place) = published_in_folder();
     let mut origin = copy_of(&site);
-    fs::copy(
-        site.path("feed.redb.published"),
-        origin.path("feed.redb.published"),
-    )
-    .unwrap();
+    copy_note(&site, &origin);
     let (mut before, mut between, mut after) = (0, 0, 0);
     for _ in 0..kills {
         let replica = replica_of(&place);
@@ -203,9 +187,7 @@ fn a_promotion_that_is_killed_at_any_moment_is_run_again() {
 #[test]
 fn an_overtaken_promotion_leaves_one_history() {
     for by_promotion in [false, true] {
-        let (s3, site) = (S3::start(), curated());
-        let place = Place::s3(&s3);
-        place.once(&site);
+        let (s3, site, place) = published_in_s3();
         let [replica, other] = [replica_of(&place), replica_of(&place)];
         // Its last read finds nothing, and the response arrives only after another entry was written.
         let promoting = at_its_last_read(&s3, &place, &replica, 2);
@@ -219,27 +201,20 @@ fn an_overtaken_promotion_leaves_one_history() {
         if by_promotion {
             // The other one is the origin now. This one can still be promoted if that one is lost too.
             ends_with(promoting, 1, "the promotion");
-            let told = fs::read_to_string(replica.path("told")).unwrap();
-            for piece in [
-                "another replica was made the origin at 20",
-                "promoted in place of s3://",
-                "run this command again",
+            for piece in words![
+                "another replica was made the origin at 20" "promoted in place of s3://" "run this command again"
             ] {
-                assert!(told.contains(piece), "{told}");
+                assert_contains(&told_to(&replica), piece);
             }
-            let refused = replica.run(["key", "create", "--license", "all"]);
-            refused.assert_told(1, "is a replica of");
+            assert_replica(&replica, "is a replica of");
             assert_continues(&place, &other);
             assert_fenced(&place, &site);
             promote(&place, &replica);
             assert_fenced(&place, &other);
         } else {
             ends_with(promoting, 0, "the promotion");
-            assert_eq!(
-                note(&replica).slot,
-                3,
-                "after the entry of another publisher"
-            );
+            let slot = note(&replica).slot;
+            assert_eq!(slot, 3, "after the entry of another publisher");
         }
         assert_fenced(&place, &site);
         assert_continues(&place, &replica);
@@ -248,9 +223,7 @@ fn an_overtaken_promotion_leaves_one_history() {
 
 #[test]
 fn an_overtaken_promotion_ignores_earlier_promotions() {
-    let (s3, site) = (S3::start(), curated());
-    let place = Place::s3(&s3);
-    place.once(&site);
+    let (s3, _site, place) = published_in_s3();
     let [other, away] = [replica_of(&place), replica_of(&place)];
     promote(&place, &other);
     commit(&other, 1);
@@ -269,9 +242,7 @@ fn an_overtaken_promotion_ignores_earlier_promotions() {
 
 #[test]
 fn a_promotion_that_is_overtaken_again_and_again_ends_with_an_error() {
-    let (s3, site) = (S3::start(), curated());
-    let place = Place::s3(&s3);
-    place.once(&site);
+    let (s3, site, place) = published_in_s3();
     let replica = replica_of(&place);
     let promoting = at_its_last_read(&s3, &place, &replica, 2);
     for slot in 2..=4 {
@@ -284,11 +255,9 @@ fn a_promotion_that_is_overtaken_again_and_again_ends_with_an_error() {
         s3.release();
     }
     ends_with(promoting, 1, "the promotion");
-    let told = fs::read_to_string(replica.path("told")).unwrap();
-    assert_contains(&told, "other publishers kept writing");
-    assert_contains(&told, "run this command again");
-    let refused = replica.run(["key", "create", "--license", "all"]);
-    refused.assert_told(1, "medfeed promote");
+    assert_contains(&told_to(&replica), "other publishers kept writing");
+    assert_contains(&told_to(&replica), "run this command again");
+    assert_replica(&replica, "medfeed promote");
     assert_continues(&place, &site);
     promote(&place, &replica);
     assert_fenced(&place, &site);
@@ -314,25 +283,19 @@ fn a_promotion_finishes_or_can_run_again_after_any_store_answer() {
             Some("unknown whether this replica took over");
     ];
     for (faults, refusal) in cases {
-        let (s3, site) = (S3::start(), curated());
-        let place = Place::s3(&s3);
-        place.once(&site);
+        let (s3, site, place) = published_in_s3();
         let replica = replica_of(&place);
         let name = layout::log(2);
         let promoting = at_its_last_read(&s3, &place, &replica, 2);
-        faults
-            .iter()
-            .for_each(|(method, fault, times)| s3.fail(method, &name, *fault, *times));
+        for (method, fault, times) in faults {
+            s3.fail(method, &name, *fault, *times);
+        }
         s3.release();
-        ends_with(
-            promoting,
-            i32::from(refusal.is_some()),
-            &format!("{faults:?}"),
-        );
+        let code = i32::from(refusal.is_some());
+        ends_with(promoting, code, &format!("{faults:?}"));
         s3.heal();
         if let Some(refusal) = refusal {
-            let told = fs::read_to_string(replica.path("told")).unwrap();
-            assert!(told.contains(refusal), "{faults:?}: {told}");
+            assert_contains(&told_to(&replica), refusal);
             promote(&place, &replica);
         }
         assert_fenced(&place, &site);
@@ -342,20 +305,15 @@ fn a_promotion_finishes_or_can_run_again_after_any_store_answer() {
 
 #[test]
 fn a_replica_whose_bucket_cannot_be_read_stays_one() {
-    let (s3, site) = (S3::start(), curated());
-    let place = Place::s3(&s3);
-    place.once(&site);
+    let (s3, site, place) = published_in_s3();
     let replica = replica_of(&place);
     for options in [&[][..], &["--start-over"]] {
         s3.fail("GET", "", Fault::Code(403, "AccessDenied"), usize::MAX);
-        let refused = place.ends(
-            &replica,
-            &[&["promote", &place.url, "--yes"], options].concat(),
-        );
+        let args = [&["promote", &place.url, "--yes"], options].concat();
+        let refused = place.ends(&replica, &args);
         refused.assert_told(1, "AccessDenied");
         s3.heal();
-        let refused = replica.run(["key", "create", "--license", "all"]);
-        refused.assert_told(1, "is a replica of");
+        assert_replica(&replica, "is a replica of");
     }
     commit(&site, 1);
     assert_eq!(place.once(&site), 1, "the origin is still the origin");
@@ -365,9 +323,7 @@ fn a_replica_whose_bucket_cannot_be_read_stays_one() {
 
 #[test]
 fn a_promotion_behind_a_damaged_entry_names_start_over() {
-    let site = curated();
-    let place = Place::folder(&site);
-    place.once(&site);
+    let (site, place) = published_in_folder();
     let replica = replica_of(&place);
     commit(&site, 1);
     place.once(&site);
@@ -381,21 +337,16 @@ fn a_promotion_behind_a_damaged_entry_names_start_over() {
     refused.assert_told(1, "is a replica of");
     assert!(!replica.path("feed.redb.published").exists());
     let done = place.json(&replica, &["promote", &place.url, "--start-over", "--yes"]);
-    assert_eq!(
-        (&done["promoted"], &done["slot"]),
-        (&true.into(), &3.into())
-    );
+    let expected = (&true.into(), &3.into());
+    assert_eq!((&done["promoted"], &done["slot"]), expected);
     assert_eq!(follow(&place, &Site::new().db()), (3, None));
 }
 
 #[test]
 fn a_replica_does_not_start_over_in_another_bucket() {
     let (site, other) = (curated(), curated());
-    let (place, sealed, another) = (
-        Place::folder(&site),
-        Place::sealed_folder(&site),
-        Place::folder(&other),
-    );
+    let (place, sealed) = (Place::folder(&site), Place::sealed_folder(&site));
+    let another = Place::folder(&other);
     place.once(&site);
     another.once(&other);
     let replica = replica_of(&place);
@@ -410,18 +361,12 @@ fn a_replica_does_not_start_over_in_another_bucket() {
     for (url, options, expected) in cases {
         let done = replica.run([&["promote", url, "--start-over", "--yes"], options].concat());
         done.assert_told(1, expected);
-        let refused = replica.run(["key", "create", "--license", "all"]);
-        assert!(
-            refused.stderr.contains("is a replica of"),
-            "{url} {options:?}: {refused:?}"
-        );
+        assert_replica(&replica, "is a replica of");
     }
     commit(&site, 1);
     assert_eq!(place.once(&site), 1, "the origin is still the origin");
-    assert_eq!(
-        place.json(&replica, &["promote", &place.url, "--start-over", "--yes"])["promoted"],
-        true
-    );
+    let done = place.json(&replica, &["promote", &place.url, "--start-over", "--yes"]);
+    assert_eq!(done["promoted"], true);
     assert_continues(&place, &replica);
 }
 
@@ -441,7 +386,7 @@ fn a_wait_for_replicas_ends_when_another_publisher_takes_over() {
     promote(&place, &replica);
     assert_fenced(&place, &site);
     ends_with(waiting, 4, "the waiting command");
-    let told = fs::read_to_string(site.path("told")).unwrap();
+    let told = told_to(&site);
     assert_contains(&told, "which is no longer published: ");
     assert_contains(&told, " published slot 2 at ");
     assert_continues(&place, &replica);
@@ -449,20 +394,15 @@ fn a_wait_for_replicas_ends_when_another_publisher_takes_over() {
 
 #[test]
 fn a_former_origin_returns_as_a_replica() {
-    let site = curated();
-    let place = Place::folder(&site);
-    place.once(&site);
+    let (site, place) = published_in_folder();
     let other = replica_of(&place);
     commit(&site, 1);
     commit(&site, 2);
     let promote_other =
         |yes: &[&str]| place.ends(&other, &[&["promote", &place.url], yes].concat());
-    let refused = promote_other(&[]);
-    refused.assert_told(1, "nothing was promoted");
-    let promoted = promote_other(&["--yes"]);
-    promoted.assert_shown(0, "stop the servers of the old origin");
-    let again = promote_other(&["--yes"]);
-    again.assert_told(1, "is not a replica");
+    promote_other(&[]).assert_told(1, "nothing was promoted");
+    promote_other(&["--yes"]).assert_shown(0, "stop the servers of the old origin");
+    promote_other(&["--yes"]).assert_told(1, "is not a replica");
     // It names the commits that only its own file has.
     let (first, last) = (note(&site).seq + 1, rows_of(&site.db()).1.seq);
     let refused = place.run(&site, "--once");
@@ -480,8 +420,8 @@ fn a_former_origin_returns_as_a_replica() {
     alone.check();
     // It follows under its old name, next to its old notes.
     fs::remove_file(site.db()).unwrap();
-    site.start(place.with_credentials(site.serve_command(&format!("--from {}", place.url))))
-        .stop();
+    let command = site.serve_command(&format!("--from {}", place.url));
+    site.start(place.with_credentials(command)).stop();
     commit(&other, 2);
     place.once(&other);
     promote(&place, &site);
@@ -511,10 +451,8 @@ fn a_promoted_replica_knows_every_published_token() {
     });
     serving.stop();
     promote(&place, &next);
-    for server in [
-        next.serve(),
-        other.start(place.serve_command(&other, "--poll 20ms")),
-    ] {
+    let following = other.start(place.serve_command(&other, "--poll 20ms"));
+    for server in [next.serve(), following] {
         let mut client = server.client(&key);
         for (token, status) in [(&published, 200), (&lost, 410)] {
             let answer = client.get(&format!("/v1/conferences/changes?since={token}"));

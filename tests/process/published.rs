@@ -153,11 +153,8 @@ impl Place {
     pub fn start(&self, site: &Site, options: &str) -> Process {
         let mut publisher = self.spawn(site, options);
         wait_until("a publisher", SOON, || {
-            assert_eq!(
-                publisher.ended_within(std::time::Duration::ZERO),
-                None,
-                "the publisher keeps running"
-            );
+            let found = publisher.ended_within(std::time::Duration::ZERO);
+            assert_eq!(found, None, "the publisher keeps running");
             PublishedNote::read(&site.db()).unwrap()
         });
         publisher
@@ -212,10 +209,8 @@ impl Place {
 
     /// A new reader of the log.
     pub fn log(&self) -> LogReader {
-        let seal_key = self
-            .environment
-            .iter()
-            .find(|(name, _)| name == "MEDFEED_SEAL_KEY");
+        let mut seal_key = self.environment.iter();
+        let seal_key = seal_key.find(|(name, _)| name == "MEDFEED_SEAL_KEY");
         let seal = seal_key.map(|(_, file)| SealKey::load(Path::new(file)).unwrap());
         LogReader::new(
             Bucket::open_with(&self.url.parse().unwrap(), seal, &self.environment).unwrap(),

@@ -24,6 +24,34 @@ pub fn curated() -> Site {
     site
 }
 
+/// A curated site, and a place for it in a folder.
+pub fn in_folder() -> (Site, Place) {
+    let site = curated();
+    let place = Place::folder(&site);
+    (site, place)
+}
+
+/// The same, published.
+pub fn published_in_folder() -> (Site, Place) {
+    let (site, place) = in_folder();
+    place.once(&site);
+    (site, place)
+}
+
+/// A curated site, and a place for it in an object store.
+pub fn in_s3() -> (S3, Site, Place) {
+    let s3 = S3::start();
+    let place = Place::s3(&s3);
+    (s3, curated(), place)
+}
+
+/// The same, published.
+pub fn published_in_s3() -> (S3, Site, Place) {
+    let (s3, site, place) = in_s3();
+    place.once(&site);
+    (s3, site, place)
+}
+
 /// A commit.
 pub fn commit(site: &Site, version: u64) {
     site.import("conferences.jsonl", conferences_of_version(30, version));
@@ -38,14 +66,11 @@ pub fn commit_few(site: &Site, version: u64) {
 fn commit_bytes(site: &Site, bytes: usize) {
     let writer = Writer::open(&site.db(), SOON).unwrap();
     let mut edit = writer.begin().unwrap();
-    edit.create_key(
-        "all",
-        KeySettings {
-            label: Some("x".repeat(bytes)),
-            ..KeySettings::default()
-        },
-    )
-    .unwrap();
+    let settings = KeySettings {
+        label: Some("x".repeat(bytes)),
+        ..KeySettings::default()
+    };
+    edit.create_key("all", settings).unwrap();
     edit.commit().unwrap();
 }
 
@@ -77,11 +102,9 @@ fn a_bucket_has_the_rows_of_the_published_database() {
         site.json(["key", "revoke", &id, "--publish-wait", "0s"]);
         assert_eq!(place.once(&site), 1, "{kind}");
         let found = place.check(&site);
-        assert_eq!(
-            (found.slot, found.entries, found.states),
-            (3, 2, vec![1]),
-            "{kind}"
-        );
+        assert_eq!(found.slot, 3, "{kind}");
+        assert_eq!(found.entries, 2, "{kind}");
+        assert_eq!(found.states, vec![1], "{kind}");
         let entries = [place.entry(2).header, place.entry(3).header];
         assert!(
             entries.iter().all(|header| !header.is_state()),
@@ -89,34 +112,24 @@ fn a_bucket_has_the_rows_of_the_published_database() {
         );
         assert_eq!(entries.map(|header| header.commits.len()), [3, 1], "{kind}");
         let noted = note(&site);
-        assert_eq!(
-            (noted.slot, noted.seq, noted.fenced),
-            (3, found.seq, None),
-            "{kind}"
-        );
+        let expected = (3, found.seq, None);
+        assert_eq!((noted.slot, noted.seq, noted.fenced), expected, "{kind}");
         assert_eq!(noted.hash, place.entry(3).hash, "{kind}");
         let told = place.run(&site, "--status --json").json();
         assert_eq!(told["end"]["seq"], found.seq, "{kind}: {told}");
-        assert_eq!(
-            (&told["published"], &told["waiting_commits"]),
-            (&true.into(), &0.into()),
-            "{kind}: {told}"
-        );
+        assert_eq!(told["published"], true, "{kind}: {told}");
+        assert_eq!(told["waiting_commits"], 0, "{kind}: {told}");
         commit(&site, 2);
         let told = place.run(&site, "--status --json").json();
-        assert_eq!(
-            (&told["published"], &told["waiting_commits"]),
-            (&false.into(), &1.into()),
-            "{kind}: {told}"
-        );
+        assert_eq!(told["published"], false, "{kind}: {told}");
+        assert_eq!(told["waiting_commits"], 1, "{kind}: {told}");
         site.check();
     }
 }
 
 #[test]
 fn a_whole_state_is_published_if_the_changes_are_missing() {
-    let site = curated();
-    let place = Place::folder(&site);
+    let (site, place) = in_folder();
     let backup = site.backup("older.redb");
     place.once(&site);
     commit(&site, 1);
@@ -176,9 +189,7 @@ pub fn age(folder: &Path, days: u64) {
 
 #[test]
 fn a_publisher_that_cannot_continue_is_refused_with_a_remedy() {
-    let site = curated();
-    let place = Place::folder(&site);
-    place.once(&site);
+    let (site, place) = published_in_folder();
     let older = fs::read(site.db()).unwrap();
     commit(&site, 1);
     place.once(&site);
@@ -205,10 +216,8 @@ fn a_publisher_that_cannot_continue_is_refused_with_a_remedy() {
     for _ in 0..2 {
         let refused = place.run(&site, "--once");
         assert_eq!(refused.code, Some(1), "{refused:?}");
-        for piece in [
-            "does not contain the last entry of ",
-            " from this very file at ",
-            "--start-over",
+        for piece in words![
+            "does not contain the last entry of " " from this very file at " "--start-over"
         ] {
             assert!(refused.stderr.contains(piece), "{refused:?}");
         }
@@ -253,11 +262,8 @@ fn a_publisher_that_cannot_continue_is_refused_with_a_remedy() {
     assert_eq!(place.once_with(&site, "--start-over"), 1);
     let place = Place::folder(&site);
     assert!(place.entry(5).header.is_state());
-    assert_eq!(
-        follow(&place, &replica),
-        (5, None),
-        "replicas continue from slot 3"
-    );
+    let found = follow(&place, &replica);
+    assert_eq!(found, (5, None), "replicas continue from slot 3");
     assert_eq!(place.slots(layout::STATES), [5]);
     place.check(&site);
     let states = site.path("bucket").join(layout::STATES);
@@ -277,8 +283,7 @@ fn a_publisher_that_cannot_continue_is_refused_with_a_remedy() {
 
 #[test]
 fn a_command_with_publish_wait_waits_until_the_bucket_has_its_change() {
-    let site = curated();
-    let place = Place::folder(&site);
+    let (site, place) = in_folder();
     let (id, _) = site.key("all", &[]);
     let revoked = site.run(["key", "revoke", &id, "--publish-wait", "1ms"]);
     assert_eq!(
@@ -310,10 +315,8 @@ fn a_command_with_publish_wait_waits_until_the_bucket_has_its_change() {
     let done = site.run(["key", "revoke", &id]);
     assert_eq!(done.code, Some(0), "{done:?} since {begun}");
     let (_, head, _) = rows_of(&site.db());
-    assert_eq!(
-        PublishedNote::read(&site.db()).unwrap().unwrap().seq,
-        head.seq
-    );
+    let seq = PublishedNote::read(&site.db()).unwrap().unwrap().seq;
+    assert_eq!(seq, head.seq);
     publisher.kill();
     let unheeded = site.run(["license", "set", "new", "--dataset", "conferences"]);
     assert_eq!(
@@ -331,8 +334,7 @@ fn a_command_with_publish_wait_waits_until_the_bucket_has_its_change() {
 
 #[test]
 fn a_publisher_is_named_by_one_word() {
-    let site = curated();
-    let place = Place::folder(&site);
+    let (site, place) = in_folder();
     let done = place
         .command(&site, "--once")
         .env("USER", "Jane Doe")
@@ -353,9 +355,7 @@ fn a_publisher_is_named_by_one_word() {
 
 #[test]
 fn commits_during_a_state_are_published_after_it() {
-    let (s3, site) = (S3::start(), curated());
-    let place = Place::s3(&s3);
-    place.once(&site);
+    let (s3, site, place) = published_in_s3();
     let mut publisher = place.start(&site, "--every 0s --state-every 0s --heartbeat 50ms");
     s3.fail("PUT", "/parts/", Fault::Held, 1);
     commit(&site, 1);
@@ -363,10 +363,8 @@ fn commits_during_a_state_are_published_after_it() {
     for version in 2..=3 {
         commit(&site, version);
     }
-    assert_eq!(
-        (place.slots(layout::LOG), place.slots(layout::STATES)),
-        (vec![1, 2], vec![1])
-    );
+    assert_eq!(place.slots(layout::LOG), vec![1, 2]);
+    assert_eq!(place.slots(layout::STATES), vec![1]);
     s3.release();
     let (_, head, _) = rows_of(&site.db());
     wait_for("the commits are published", || note(&site).seq == head.seq);
@@ -383,8 +381,7 @@ fn commits_during_a_state_are_published_after_it() {
 
 #[test]
 fn several_parts_are_sent_at_once() {
-    let (s3, site) = (S3::start(), curated());
-    let place = Place::s3(&s3);
+    let (s3, site, place) = in_s3();
     // More than one part of 8 MiB, in whichever order the rows come.
     (0..3).for_each(|_| commit_bytes(&site, 5 << 20));
     s3.fail("PUT", "/parts/", Fault::Held, 1);

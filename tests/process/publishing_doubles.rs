@@ -39,10 +39,8 @@ fn one_of_eight_simultaneous_starts_publishes() {
                 .into_iter()
                 .map(|mut publisher| publisher.ended_within(3 * SOON).expect("it ends").code())
                 .collect();
-            let won: Vec<&Site> = std::iter::zip(&copies, &codes)
-                .filter(|(_, code)| **code == Some(0))
-                .map(|(copy, _)| copy)
-                .collect();
+            let won = std::iter::zip(&copies, &codes).filter(|(_, code)| **code == Some(0));
+            let won: Vec<&Site> = won.map(|(copy, _)| copy).collect();
             let fenced = codes.iter().filter(|code| **code == Some(4)).count();
             assert_eq!((won.len(), fenced), (1, 7), "{}: {codes:?}", told());
             assert!(

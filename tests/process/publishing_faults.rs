@@ -8,14 +8,13 @@ use medfeed::store::replication::PublishedNote;
 
 use super::faults::Disk;
 use super::published::{Place, note};
-use super::publishing::{commit, curated};
+use super::publishing::{commit, curated, in_folder, in_s3};
 use super::s3::{Fault, S3};
 use super::site::{SOON, wait_until};
 
 #[test]
 fn a_full_folder_asks_for_room() {
-    let site = curated();
-    let place = Place::folder(&site);
+    let (site, place) = in_folder();
     std::fs::create_dir_all(site.path("bucket")).unwrap();
     let Some(disk) = Disk::mount(&site.path("bucket"), 1 << 20) else {
         return;
@@ -56,8 +55,7 @@ fn a_publisher_of_a_failing_store_loses_nothing_and_does_not_fork() {
 }
 
 fn publish_with_fault((method, name, fault, times): &(&str, &str, Fault, usize)) {
-    let (s3, site) = (S3::start(), curated());
-    let place = Place::s3(&s3);
+    let (s3, site, place) = in_s3();
     // The first deletes come with the third entry.
     let rounds = if *method == "DELETE" { 3 } else { 2 };
     for round in 1..=rounds {
@@ -75,11 +73,8 @@ fn publish_with_fault((method, name, fault, times): &(&str, &str, Fault, usize))
         s3.heal();
         // After each commit, the publisher writes a state.
         let (first, last) = (if round < 3 { 1 } else { 2 * round - 3 }, 2 * round - 1);
-        assert_eq!(
-            place.slots(layout::LOG),
-            (first..=last).collect::<Vec<_>>(),
-            "{what}"
-        );
+        let slots = place.slots(layout::LOG);
+        assert_eq!(slots, (first..=last).collect::<Vec<_>>(), "{what}");
         assert_eq!(note(&site).slot, last, "{what}");
         if round < rounds {
             commit(&site, round);
@@ -90,8 +85,7 @@ fn publish_with_fault((method, name, fault, times): &(&str, &str, Fault, usize))
 
 #[test]
 fn a_publisher_that_may_not_delete_publishes_on() {
-    let (s3, site) = (S3::start(), curated());
-    let place = Place::s3(&s3);
+    let (s3, site, place) = in_s3();
     let publish = |version| {
         commit(&site, version);
         s3.age(Duration::from_secs(2 * 86_400));
@@ -136,8 +130,7 @@ fn a_request_without_an_answer_times_out_and_is_repeated() {
             ("GET", "states", Fault::Waiting),
         ] {
             scope.spawn(move || {
-                let (s3, site) = (S3::start(), curated());
-                let place = Place::s3(&s3);
+                let (s3, site, place) = in_s3();
                 let mut publisher = place.spawn(&site, "");
                 s3.fail(method, name, fault, 1);
                 s3.wait_for_held();

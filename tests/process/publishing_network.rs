@@ -277,10 +277,8 @@ fn a_response_of_another_server_is_no_object_and_no_list() {
     for (read, fault, expected, message) in cases {
         relay.begin(&[(0, fault)]);
         let error = read().unwrap_err();
-        assert!(
-            error.is_transient() && error.to_string().contains(message),
-            "{fault:?}: {error}"
-        );
+        assert!(error.is_transient(), "{fault:?}: {error}");
+        assert!(error.to_string().contains(message), "{fault:?}: {error}");
         assert_eq!(read(), Ok(expected), "{fault:?}");
     }
 }

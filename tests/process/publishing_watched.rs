@@ -10,9 +10,9 @@ use medfeed::store::Reader;
 use super::monitoring::{check_with_promtool, scrape};
 use super::operators_page::get_from;
 use super::published::{Place, Watched, note};
-use super::publishing::{commit, copy_of, curated};
+use super::publishing::{commit, copy_of, curated, in_folder, in_s3, published_in_folder};
 use super::replicas::readyz;
-use super::s3::{Fault, S3};
+use super::s3::Fault;
 use super::site::{SOON, wait_for, wait_until};
 
 /// The names of the samples of a publisher.
@@ -27,8 +27,7 @@ pub fn samples() -> Vec<String> {
 
 #[test]
 fn metrics_show_the_progress_of_publishing() {
-    let (s3, site) = (S3::start(), curated());
-    let place = Place::s3(&s3);
+    let (s3, site, place) = in_s3();
     let mut publisher = place.watch(&site, "--every 0s --heartbeat 50ms");
     publisher.wait_for("slot", |slot| slot == 1.0);
     commit(&site, 1);
@@ -79,11 +78,8 @@ fn metrics_show_the_progress_of_publishing() {
     s3.heal();
     publisher.wait_for("waiting_commits", |commits| commits == 0.0);
     publisher.wait_for("trouble_seconds", |trouble| trouble == 0.0);
-    assert!(
-        publisher.logged().contains("publishing continues after "),
-        "{}",
-        publisher.logged()
-    );
+    let logged = publisher.logged();
+    assert!(logged.contains("publishing continues after "), "{logged}");
     let slot = scrape(&mut publisher.admin)["medfeed_publish_slot"];
     wait_for("it is noted", || note(&site).slot as f64 == slot);
     // A heartbeat that fails counts as a failure too, although the requests before it succeed.
@@ -118,8 +114,7 @@ fn a_publisher_is_unready_after_a_minute_without_its_bucket() {
     if std::env::var_os("MEDFEED_CASES").is_none() {
         return;
     }
-    let (s3, site) = (S3::start(), curated());
-    let place = Place::s3(&s3);
+    let (s3, site, place) = in_s3();
     let mut publisher = place.watch(&site, "--every 0s");
     publisher.wait_for("slot", |slot| slot == 1.0);
     s3.fail("PUT", "", Fault::Status(503), usize::MAX);
@@ -127,10 +122,8 @@ fn a_publisher_is_unready_after_a_minute_without_its_bucket() {
     let (_, told) = wait_until("it is unready", 4 * SOON, || {
         Some(readyz(&mut publisher.admin)).filter(|(status, _)| *status == 503)
     });
-    assert!(
-        told.starts_with("failing for 6") && told.contains(&place.url),
-        "{told}"
-    );
+    assert!(told.starts_with("failing for 6"), "{told}");
+    assert!(told.contains(&place.url), "{told}");
     s3.heal();
     wait_until("it is ready again", 3 * SOON, || {
         (publisher.admin.get("/readyz").status == 200).then_some(())
@@ -139,9 +132,7 @@ fn a_publisher_is_unready_after_a_minute_without_its_bucket() {
 
 #[test]
 fn a_fenced_publisher_keeps_running_for_monitoring() {
-    let site = curated();
-    let place = Place::folder(&site);
-    place.once(&site);
+    let (site, place) = published_in_folder();
     let other = copy_of(&site);
     let mut publisher = place.watch(&other, "--heartbeat 20ms");
     publisher.wait_for("slot", |slot| slot == 1.0);
@@ -163,18 +154,14 @@ fn a_fenced_publisher_keeps_running_for_monitoring() {
     // A copy that did not publish the last entry is too late. Its error also names the remedy.
     let third = copy_of(&other);
     let late = place.run(&third, "--once");
-    for piece in [
-        "does not contain the last entry of ",
-        "slot 2 there, published by ",
-        "--start-over",
+    for piece in words![
+        "does not contain the last entry of " "slot 2 there, published by " "--start-over"
     ] {
         late.assert_told(4, piece);
     }
     assert!(!late.stderr.contains("this very file"), "{late:?}");
-    assert_eq!(
-        third.run(["key", "create", "--license", "all"]).code,
-        Some(4)
-    );
+    let code = third.run(["key", "create", "--license", "all"]).code;
+    assert_eq!(code, Some(4));
     assert_eq!(publisher.process.ended_within(Duration::ZERO), None);
     publisher.process.signal("TERM");
     assert_eq!(publisher.process.exit_code(), Some(4));
@@ -182,8 +169,7 @@ fn a_fenced_publisher_keeps_running_for_monitoring() {
 
 #[test]
 fn monitoring_beyond_this_machine_needs_an_option() {
-    let site = curated();
-    let place = Place::folder(&site);
+    let (site, place) = in_folder();
     let refused = place.run(&site, "--admin-listen 0.0.0.0:0");
     refused.assert_told(1, "--plain-http");
     assert!(!site.path("bucket").exists(), "nothing is published");
@@ -201,8 +187,7 @@ fn monitoring_beyond_this_machine_needs_an_option() {
 
 #[test]
 fn systemd_is_notified_once_everything_is_published() {
-    let (s3, site) = (S3::start(), curated());
-    let place = Place::s3(&s3);
+    let (s3, site, place) = in_s3();
     let socket = UnixDatagram::bind(site.path("notify")).unwrap();
     let told = |wait: Duration| {
         socket.set_read_timeout(Some(wait)).unwrap();
@@ -221,20 +206,14 @@ fn systemd_is_notified_once_everything_is_published() {
     command.env("MEDFEED_ADMIN_LISTEN", "127.0.0.1:0");
     let mut publisher = Watched::start(&site, &mut command);
     publisher.wait_for("bucket_failures_total", |failures| failures > 0.0);
-    assert_eq!(
-        told(Duration::from_millis(1)).unwrap_err().kind(),
-        ErrorKind::WouldBlock,
-        "nothing is published"
-    );
+    let kind = told(Duration::from_millis(1)).unwrap_err().kind();
+    assert_eq!(kind, ErrorKind::WouldBlock, "nothing is published");
     s3.heal();
     assert_eq!(told(2 * SOON).unwrap().trim(), "READY=1");
     assert_eq!(place.check(&site).slot, 1);
     publisher.process.signal("TERM");
     assert_eq!(told(SOON).unwrap().trim(), "STOPPING=1");
     assert_eq!(publisher.process.exit_code(), Some(0));
-    assert!(
-        !publisher.logged().contains("unknown variable"),
-        "{}",
-        publisher.logged()
-    );
+    let logged = publisher.logged();
+    assert!(!logged.contains("unknown variable"), "{logged}");
 }

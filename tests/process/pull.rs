@@ -52,11 +52,8 @@ fn a_copy_of_each_kind_is_loaded_and_follows_the_feed() {
     let places = pulled.places(cluster.as_ref());
     for place in &places {
         pulled.copy.clone_from(place);
-        assert_eq!(
-            pulled.pull("").stdout,
-            "conferences: 1200 records loaded\njournals: 2 records loaded\n",
-            "{place:?}"
-        );
+        let expected = "conferences: 1200 records loaded\njournals: 2 records loaded\n";
+        assert_eq!(pulled.pull("").stdout, expected, "{place:?}");
         for dataset in ["conferences", "journals"] {
             pulled.assert_equal(dataset);
         }
@@ -78,11 +75,8 @@ fn a_copy_of_each_kind_is_loaded_and_follows_the_feed() {
             "conferences: 1200 changes applied, 1100 records\njournals: nothing new, 2 records\n";
         assert_eq!(done.stdout, told, "{place:?}");
         pulled.assert_equal("conferences");
-        assert_eq!(
-            pulled.pull("--verify").count("equal to the service's"),
-            2,
-            "{place:?}"
-        );
+        let count = pulled.pull("--verify").count("equal to the service's");
+        assert_eq!(count, 2, "{place:?}");
     }
     assert!(
         pulled

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::postgres_server::Cluster;
@@ -25,42 +25,32 @@ fn a_refusing_service_leaves_the_copy() {
         answer.status == 401 && answer.problem() == "revoked_api_key"
     });
     let unknown = "mfk_0000000000000000000000000000000000000x";
-    let cases = [
-        (key.as_str(), "revoked or replaced", 3),
-        (unknown, "not recognised", 3),
-        (&elsewhere, "may not be used from the address", 3),
-        ("", "is empty or not set", 2),
-        ("two words", "characters that no key has", 2),
+    let cases = cases![
+        key.as_str(), "revoked or replaced", 3;
+        unknown, "not recognised", 3;
+        &elsewhere, "may not be used from the address", 3;
+        "", "is empty or not set", 2;
+        "two words", "characters that no key has", 2;
     ];
     for (key, message, code) in cases {
         let done = Done::of(pulled.command(&pulled.url(), "").env("MEDFEED_KEY", key));
-        assert_eq!(done.code, Some(code), "{key}: {done:?}");
-        assert!(
-            done.stderr.starts_with("error: ") && done.stderr.contains(message),
-            "{key}: {done:?}"
-        );
+        done.assert_told(code, message);
+        assert!(done.stderr.starts_with("error: "), "{key}: {done:?}");
         assert_eq!(pulled.content("conferences"), before, "{key}");
     }
     // The key of a file has precedence over the variable's.
     for (before, after) in [("", ""), ("", "\n"), ("", "\r\n"), (" \t", " \n\n")] {
-        let file = pulled
-            .site
-            .write("key.txt", format!("{before}{}{after}", pulled.key));
+        let key = format!("{before}{}{after}", pulled.key);
+        let file = pulled.site.write("key.txt", key);
         let args = format!("--key-file {}", file.display());
-        let done = Done::of(
-            pulled
-                .command(&pulled.url(), &args)
-                .env("MEDFEED_KEY", unknown),
-        );
+        let mut command = pulled.command(&pulled.url(), &args);
+        let done = Done::of(command.env("MEDFEED_KEY", unknown));
         assert_eq!(done.code, Some(0), "{after:?}: {done:?}");
     }
     // Editors on Windows write byte-order marks and UTF-16.
-    let utf16 = |begin: &[u8], of: fn(u16) -> [u8; 2]| {
-        begin
-            .iter()
-            .copied()
-            .chain(pulled.key.encode_utf16().flat_map(of))
-            .collect::<Vec<u8>>()
+    let utf16 = |begin: &[u8], of: fn(u16) -> [u8; 2]| -> Vec<u8> {
+        let letters = pulled.key.encode_utf16().flat_map(of);
+        begin.iter().copied().chain(letters).collect()
     };
     let cases = cases![
         format!("\u{feff}{}\r\n", pulled.key).into_bytes(), 0, "";
@@ -84,11 +74,8 @@ fn a_dataset_that_leaves_the_license_is_removed_and_later_loaded_again() {
     for place in pulled.places(cluster.as_ref()) {
         pulled.copy = place.clone();
         pulled.pull("");
-        assert_eq!(
-            pulled.pull("--json --reload").stdout,
-            "",
-            "{place:?}: all is held"
-        );
+        let reloaded = pulled.pull("--json --reload");
+        assert_eq!(reloaded.stdout, "", "{place:?}: all is held");
         pulled.site.license("all", "--dataset journals");
         wait_for("narrowed", || client.get("/v1/conferences").status == 403);
         let done = pulled.run("--json");
@@ -99,14 +86,10 @@ fn a_dataset_that_leaves_the_license_is_removed_and_later_loaded_again() {
             )
         };
         let expected: String = (1..=300).map(gone).collect();
-        let rest = done
-            .stdout
-            .strip_prefix(&expected)
-            .unwrap_or_else(|| panic!("{place:?}: {done:?}"));
-        assert!(
-            rest.starts_with("{\"error\":") && rest.lines().count() == 1,
-            "{place:?}: {rest}"
-        );
+        let rest = done.stdout.strip_prefix(&expected);
+        let rest = rest.unwrap_or_else(|| panic!("{place:?}: {done:?}"));
+        assert!(rest.starts_with("{\"error\":"), "{place:?}: {rest}");
+        assert_eq!(rest.lines().count(), 1, "{place:?}: {rest}");
         assert_eq!(held(&place, "conferences"), None, "{place:?}");
         pulled.assert_equal("journals");
         if place.is_dir() {
@@ -114,30 +97,19 @@ fn a_dataset_that_leaves_the_license_is_removed_and_later_loaded_again() {
                 .map(|name| place.join(name).exists());
             assert_eq!(left, [false, false, true]);
         } else if place.is_file() {
-            let search = "conferences_search('conference')";
-            for table in [
-                "conferences",
-                "conference_therapy_areas",
-                "therapy_areas",
-                "deadlines",
-                search,
+            for table in words![
+                "conferences" "conference_therapy_areas" "therapy_areas" "deadlines"
+                "conferences_search('conference')"
             ] {
-                assert_eq!(
-                    pulled.column(&format!("SELECT count(*) FROM {table}")),
-                    ["0"],
-                    "{table}"
-                );
+                let count = pulled.column(&format!("SELECT count(*) FROM {table}"));
+                assert_eq!(count, ["0"], "{table}");
             }
         }
-        pulled
-            .site
-            .license("all", "--dataset conferences --dataset journals --widen");
+        let all = "--dataset conferences --dataset journals --widen";
+        pulled.site.license("all", all);
         wait_for("widened", || client.get("/v1/conferences").status == 200);
         let done = pulled.pull("--verify");
-        assert!(
-            done.stdout.contains("conferences: 300 records loaded"),
-            "{place:?}: {done:?}"
-        );
+        done.assert_out("conferences: 300 records loaded");
         assert!(!done.stdout.contains("repaired"), "{place:?}: {done:?}");
         pulled.assert_equal("conferences");
     }
@@ -185,47 +157,35 @@ fn objects_of_others_that_refuse_a_write_are_named() {
 #[test]
 fn files_that_are_no_copy_of_this_service_stay_untouched() {
     let pulled = Pulled::with(300);
-    let other = Pulled::new({
-        let site = Site::new();
-        site.import("conferences.jsonl", conferences_of_version(5, 7));
-        site
-    });
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(5, 7));
+    let other = Pulled::new(site);
     pulled.pull("");
-    let sqlite = |sql: &str| {
-        let path = pulled.site.path("made.sqlite");
-        let _ = fs::remove_file(&path);
-        rusqlite::Connection::open(&path)
-            .unwrap()
-            .execute_batch(sql)
-            .unwrap();
-        fs::read(&path).unwrap()
+    let database = |path: &Path, sql: &str| {
+        let connection = rusqlite::Connection::open(path).unwrap();
+        connection.execute_batch(sql).unwrap();
+        drop(connection);
+        fs::read(path).unwrap()
     };
-    let newer = {
-        fs::copy(&pulled.copy, pulled.site.path("newer.sqlite")).unwrap();
-        let newer = rusqlite::Connection::open(pulled.site.path("newer.sqlite")).unwrap();
-        newer
-            .execute_batch("PRAGMA journal_mode = delete; PRAGMA user_version = 99")
-            .unwrap();
-        drop(newer);
-        fs::read(pulled.site.path("newer.sqlite")).unwrap()
-    };
+    let [made, newer] = ["made.sqlite", "newer.sqlite"].map(|name| pulled.site.path(name));
+    fs::copy(&pulled.copy, &newer).unwrap();
+    let version = "PRAGMA journal_mode = delete; PRAGMA user_version = 99";
     let whole = fs::read(&pulled.copy).unwrap();
     let cases: [(&str, Vec<u8>, &str); 6] = cases![
         "text", b"id,name\n1,a\n".repeat(20), "is not a copy made by `medfeed pull`";
         "short", b"x".to_vec(), "is not a copy made by `medfeed pull`";
         "redb", fs::read(pulled.site.db()).unwrap(), "is not a copy made by `medfeed pull`";
-        "sqlite", sqlite("CREATE TABLE mine (x); INSERT INTO mine VALUES (1)"), "is not a copy made by `medfeed pull`";
-        "newer", newer, "written by another version of this program (format 99";
+        "sqlite", database(&made, "CREATE TABLE mine (x); INSERT INTO mine VALUES (1)"),
+            "is not a copy made by `medfeed pull`";
+        "newer", database(&newer, version), "written by another version of this program (format 99";
         "cut", whole[..whole.len() / 2].to_vec(), "damaged";
     ];
     for (name, content, message) in cases {
         fs::write(&pulled.copy, &content).unwrap();
         let done = pulled.run("");
         done.assert_told(4, message);
-        assert!(
-            fs::read(&pulled.copy).unwrap() == content || name == "cut",
-            "{name}: the file was changed"
-        );
+        let is_same = fs::read(&pulled.copy).unwrap() == content;
+        assert!(is_same || name == "cut", "{name}: the file was changed");
     }
     fs::write(&pulled.copy, &whole).unwrap();
     let before = pulled.content("conferences");
@@ -238,24 +198,15 @@ fn files_that_are_no_copy_of_this_service_stay_untouched() {
     let done = pulled.run("");
     done.assert_told(4, "did not issue the sync token");
     assert_eq!(pulled.content("conferences").lines, before.lines);
-    let done = Done::of(
-        pulled
-            .command(&other.url(), "--reload")
-            .env("MEDFEED_KEY", &other.key),
-    );
+    let mut command = pulled.command(&other.url(), "--reload");
+    let done = Done::of(command.env("MEDFEED_KEY", &other.key));
     assert_eq!(done.code, Some(0), "{done:?}");
-    assert_eq!(
-        pulled.content("conferences"),
-        exported(&mut other.client(), "conferences")
-    );
-    assert_eq!(
-        pulled.content("journals").lines,
-        [""; 0],
-        "of the first service nothing is left"
-    );
-    let mut nowhere = pulled
-        .site
-        .command(["pull", &pulled.url(), "--to", "none/copy.sqlite"]);
+    let expected = exported(&mut other.client(), "conferences");
+    assert_eq!(pulled.content("conferences"), expected);
+    let journals = pulled.content("journals").lines;
+    assert_eq!(journals, [""; 0], "of the first service nothing is left");
+    let args = ["pull", &pulled.url(), "--to", "none/copy.sqlite"];
+    let mut nowhere = pulled.site.command(args);
     assert_eq!(Done::of(nowhere.env("MEDFEED_KEY", "x")).code, Some(4));
 }
 
@@ -285,18 +236,16 @@ fn one_pull_at_a_time_works_on_a_copy() {
     let mut pulled = Pulled::with(20);
     for (place, removed) in pulled.places(cluster.as_ref()).into_iter().zip(1..) {
         pulled.copy.clone_from(&place);
-        let mut follower =
-            Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
+        let mut command = pulled.command(&pulled.url(), "--follow --every 10ms");
+        let mut follower = Process::spawn(&mut command);
         wait_until("followed", SOON, || held(&place, "journals"));
         let second = pulled.run("");
         second.assert_told(1, "another `medfeed pull` is using");
         // A reader that stays in its transaction keeps its state and blocks no pull. A folder has no transactions.
         let mut reader = (!place.is_dir()).then(|| pulled.reader());
         let before = reader.as_mut().map(|count| count());
-        pulled.site.import(
-            "conferences.jsonl",
-            format!("{{\"id\":{removed},\"deleted\":true}}\n"),
-        );
+        let removal = format!("{{\"id\":{removed},\"deleted\":true}}\n");
+        pulled.site.import("conferences.jsonl", removal);
         wait_for("applied", || {
             held(&place, "conferences").is_some_and(|held| held.records == 20 - removed)
         });
@@ -354,18 +303,12 @@ fn a_full_disk_leaves_the_copy_as_it_was() {
     pulled.import("conferences.jsonl", conferences_of_version(3000, 1));
     // The shell counts in blocks of 512 or 1024 bytes. A write beyond them is an error rather than a signal.
     let inner = pulled.command(&pulled.url(), "");
-    let done = Done::of(
-        &mut pulled
-            .site
-            .in_shell("trap '' XFSZ; ulimit -f 1500; exec \"$@\"", &inner),
-    );
+    let script = "trap '' XFSZ; ulimit -f 1500; exec \"$@\"";
+    let done = Done::of(&mut pulled.site.in_shell(script, &inner));
     done.assert_told(1, "space");
     let found = pulled.content("conferences");
-    assert!(
-        found.records == before.records || found.records % 500 == 0,
-        "whole pages: {}",
-        found.records
-    );
+    let is_whole = found.records == before.records || found.records % 500 == 0;
+    assert!(is_whole, "whole pages: {}", found.records);
     assert_eq!(found.records, i64::try_from(found.lines.len()).unwrap());
     pulled.pull("--verify");
     pulled.assert_equal("conferences");
@@ -411,12 +354,8 @@ fn a_comparison_finds_and_repairs_changed_rows() {
         "INSERT INTO conferences_search (conferences_search) VALUES ('delete-all')", "full-text index";
     ];
     pulled.assert_repaired(&cases);
-    assert_eq!(
-        pulled.column(
-            "SELECT rowid FROM conferences_search WHERE conferences_search MATCH 'society'"
-        ),
-        ["3"]
-    );
+    let found = "SELECT rowid FROM conferences_search WHERE conferences_search MATCH 'society'";
+    assert_eq!(pulled.column(found), ["3"]);
 }
 
 #[test]
@@ -439,21 +378,14 @@ fn a_copy_that_another_program_changes_meanwhile_is_not_called_repaired() {
              UPDATE sync SET verified_at = '2020-01-01T00:00:00Z'"
         ));
         let done = pulled.run("--verify --dataset conferences");
-        assert_eq!(done.code, Some(4), "{trigger}: {done:?}");
-        assert!(
-            done.stderr.contains("still differs") && done.stderr.contains(fault),
-            "{trigger}: {done:?}"
-        );
-        assert!(
-            !done.stdout.contains("repaired") && !done.stdout.contains("equal"),
-            "{trigger}: {done:?}"
-        );
+        for part in ["still differs", fault] {
+            done.assert_told(4, part);
+        }
+        let is_called_equal = done.stdout.contains("repaired") || done.stdout.contains("equal");
+        assert!(!is_called_equal, "{trigger}: {done:?}");
         pulled.tamper("DROP TRIGGER other");
         let done = pulled.pull("--verify --dataset conferences");
-        assert!(
-            done.stdout.contains("; repaired, and equal"),
-            "{trigger}: {done:?}"
-        );
+        done.assert_out("; repaired, and equal");
         pulled.assert_equal("conferences");
     }
 }
@@ -473,9 +405,8 @@ fn a_follower_reports_the_result_of_a_comparison() {
     await_told("conferences: nothing new, 300 records; equal to the service's\n");
     await_told("journals: nothing new, 1 record; equal to the service's\n");
     // Later rounds do not compare. They are reported only if they bring changes.
-    pulled
-        .site
-        .import("conferences.jsonl", "{\"id\":7,\"deleted\":true}\n");
+    let removal = "{\"id\":7,\"deleted\":true}\n";
+    pulled.site.import("conferences.jsonl", removal);
     await_told("conferences: 1 change applied, 299 records\n");
     assert_eq!(fs::read_to_string(&told).unwrap().lines().count(), 3);
 }
@@ -490,14 +421,12 @@ fn tables_of_another_layout_are_made_anew_from_the_records() {
          CREATE VIEW journal_names AS SELECT name FROM journals;
          ALTER TABLE conferences ADD COLUMN extra; DROP TABLE tags; UPDATE copy SET value = 'old' WHERE name = 'layout'",
     );
-    let views = [
-        "SELECT name FROM names ORDER BY name",
-        "SELECT name FROM journal_names",
+    let views = words![
+        "SELECT name FROM names ORDER BY name" "SELECT name FROM journal_names"
     ];
     let shown = views.map(|query| pulled.column(query));
     assert!(shown.iter().all(|names| !names.is_empty()), "{shown:?}");
-    let done = pulled.pull("");
-    assert!(done.stdout.contains("nothing new"), "{done:?}");
+    pulled.pull("").assert_out("nothing new");
     assert_eq!(pulled.content("conferences"), before);
     // The user's own views stay.
     assert_eq!(views.map(|query| pulled.column(query)), shown);
@@ -509,10 +438,7 @@ fn tables_of_another_layout_are_made_anew_from_the_records() {
             WHERE name = 'layout'"
         ));
         let done = pulled.pull("--verify");
-        assert!(
-            done.stderr.contains("299 records instead of 300"),
-            "{json}: {done:?}"
-        );
+        done.assert_err("299 records instead of 300");
         assert_eq!(pulled.content("conferences"), before, "{json}");
     }
 }
@@ -541,12 +467,9 @@ fn a_reload_makes_missing_tables_and_columns_again() {
     for (sql, part) in cases {
         pulled.tamper(sql);
         let done = pulled.run("");
-        assert!(
-            done.code == Some(4)
-                && done.stderr.contains(part)
-                && done.stderr.contains("--reload makes what is missing again"),
-            "{sql}: {done:?}"
-        );
+        for part in [part, "--reload makes what is missing again"] {
+            done.assert_told(4, part);
+        }
         pulled.pull("--reload");
         let done = pulled.pull("--verify");
         assert_eq!(done.count("equal to"), 2, "{sql}: {done:?}");
@@ -556,30 +479,26 @@ fn a_reload_makes_missing_tables_and_columns_again() {
         let kept = "SELECT text || score FROM notes JOIN conferences USING (id)";
         assert_eq!(pulled.column(kept), ["a note9"], "{sql}");
         let index = "SELECT name FROM sqlite_schema WHERE name IN ('by_url', 'dates_to_confirm') ORDER BY name";
-        assert_eq!(
-            pulled.column(index),
-            ["by_url", "dates_to_confirm"],
-            "{sql}"
-        );
+        let found = pulled.column(index);
+        assert_eq!(found, ["by_url", "dates_to_confirm"], "{sql}");
     }
     // The full-text index is missed by the next change.
     pulled.tamper("DROP TABLE conferences_search");
     pulled.import("conferences.jsonl", conferences_of_version(3, 1));
-    let done = pulled.run("");
-    done.assert_told(4, "conferences_search");
+    pulled.run("").assert_told(4, "conferences_search");
     pulled.pull("--reload");
     let found = "SELECT count(*) FROM conferences_search('version')";
     assert_eq!(pulled.column(found), ["300"]);
     // The next pull loads a dataset that a reload has left out.
     pulled.tamper("ALTER TABLE conferences DROP COLUMN venue");
     pulled.pull("--reload --dataset journals");
-    let done = pulled.pull("");
-    done.assert_out("conferences: 300 records loaded");
+    pulled
+        .pull("")
+        .assert_out("conferences: 300 records loaded");
     pulled.assert_equal("conferences");
     // Without `copy`, the tables are made anew.
     pulled.tamper("DROP TABLE copy");
-    let done = pulled.run("");
-    done.assert_told(4, "no such table: copy");
+    pulled.run("").assert_told(4, "no such table: copy");
     pulled.pull("--reload");
     pulled.assert_equal("conferences");
 }
@@ -601,7 +520,7 @@ fn the_copy_of_a_service_that_has_moved_goes_on() {
             let done = pulled.run_at(&new, "");
             assert_eq!(done.code, Some(0), "{done:?}");
             assert_eq!(done.stderr.matches(&told).count(), count, "{done:?}");
-            assert!(done.stdout.contains("conferences: nothing new"), "{done:?}");
+            done.assert_out("conferences: nothing new");
         }
         // Back again, with changes.
         pulled.import("conferences.jsonl", conferences_of_version(5, version));
@@ -624,8 +543,7 @@ fn the_copy_of_a_service_that_has_moved_goes_on() {
             continue;
         }
         pulled.tamper("DELETE FROM conference_therapy_areas; DELETE FROM conferences WHERE id = 9");
-        let done = pulled.run_at(&new, "");
-        done.assert_told(4, "is a copy of");
+        pulled.run_at(&new, "").assert_told(4, "is a copy of");
         pulled.pull("--verify");
         pulled.assert_equal("conferences");
     }
@@ -672,9 +590,8 @@ fn only_certificates_of_the_named_authorities_are_trusted() {
         [(), ()].map(|()| rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap());
     let pulled = pulled_over_tls(&pair.cert, &pair.signing_key);
     pulled.site.write("empty.pem", "");
-    pulled
-        .site
-        .write("both.pem", other.cert.pem() + &pair.cert.pem());
+    let both = other.cert.pem() + &pair.cert.pem();
+    pulled.site.write("both.pem", both);
     assert!(pulled.url().starts_with("https://"));
     let cases = cases![
         "--dataset conferences --ca-file own.pem", 0, "";
@@ -691,11 +608,33 @@ fn only_certificates_of_the_named_authorities_are_trusted() {
     assert_eq!(pulled.content("conferences").records, 10);
 }
 
-#[test]
-fn proxies_of_the_environment_are_used_for_other_machines() {
+/// The variables that name proxies.
+const PROXIES: [&str; 4] = words!["HTTP_PROXY" "HTTPS_PROXY" "ALL_PROXY" "NO_PROXY"];
+
+/// A site with the certificate of a service, for pulls through proxies.
+fn proxied_site() -> Site {
     let site = Site::new();
     let pair = rcgen::generate_simple_self_signed(["feed.example.org".to_owned()]).unwrap();
     site.write("cert.pem", pair.cert.pem());
+    site
+}
+
+/// A pull through the proxy that a variable names.
+fn pull_through(site: &Site, url: &str, variable: &str, proxy: &str) -> Command {
+    let args = "--to copy.sqlite --ca-file cert.pem --plain-http";
+    let mut command = site.command(["pull", url].into_iter().chain(args.split(' ')));
+    for name in PROXIES {
+        command.env_remove(name).env_remove(name.to_lowercase());
+    }
+    command
+        .env("MEDFEED_KEY", "mfk_secret")
+        .env(variable, proxy);
+    command
+}
+
+#[test]
+fn proxies_of_the_environment_are_used_for_other_machines() {
+    let site = proxied_site();
     // (the variable, the address of the service, the request to the proxy)
     let cases = cases![
         "HTTPS_PROXY", "https://feed.example.org", "CONNECT feed.example.org:443 HTTP/1.1";
@@ -704,28 +643,12 @@ fn proxies_of_the_environment_are_used_for_other_machines() {
     ];
     for (variable, url, expected) in cases {
         let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut command = site.command([
-            "pull",
-            url,
-            "--to",
-            "copy.sqlite",
-            "--ca-file",
-            "cert.pem",
-            "--plain-http",
-        ]);
-        for name in words![
-            "HTTP_PROXY" "http_proxy" "HTTPS_PROXY" "https_proxy" "ALL_PROXY" "NO_PROXY" "no_proxy"
-        ] {
-            command.env_remove(name);
-        }
-        command
-            .env("MEDFEED_KEY", "mfk_secret")
-            .env(variable, format!("http://{}", proxy.local_addr().unwrap()));
+        let address = format!("http://{}", proxy.local_addr().unwrap());
+        let mut command = pull_through(&site, url, variable, &address);
         let mut pull = Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()));
         let mut line = String::new();
-        BufReader::new(proxy.accept().unwrap().0)
-            .read_line(&mut line)
-            .unwrap();
+        let mut request = BufReader::new(proxy.accept().unwrap().0);
+        request.read_line(&mut line).unwrap();
         assert_eq!(line.trim_end(), expected, "{variable}");
         pull.kill();
     }
@@ -733,9 +656,7 @@ fn proxies_of_the_environment_are_used_for_other_machines() {
 
 #[test]
 fn a_proxy_that_does_not_help_is_named() {
-    let site = Site::new();
-    let pair = rcgen::generate_simple_self_signed(["feed.example.org".to_owned()]).unwrap();
-    site.write("cert.pem", pair.cert.pem());
+    let site = proxied_site();
     let answering = |head: &'static str| {
         let proxy = Scripted::raw("127.0.0.1", move |_, _, stream| {
             stream.write_all(head.as_bytes())
@@ -758,26 +679,12 @@ fn a_proxy_that_does_not_help_is_named() {
         "HTTP_PROXY", "socks5h://", dead(), "http://feed.example.org", "SOCKS is not supported";
     ];
     for (variable, scheme, address, url, expected) in cases {
-        let mut command = site.command([
-            "pull",
-            url,
-            "--to",
-            "copy.sqlite",
-            "--ca-file",
-            "cert.pem",
-            "--plain-http",
-        ]);
-        for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"] {
-            command.env_remove(name).env_remove(name.to_lowercase());
-        }
-        command
-            .env("MEDFEED_KEY", "mfk_secret")
-            .env(variable, format!("{scheme}{address}"));
-        let (line, mut pull) = first_line(command);
+        let proxy = format!("{scheme}{address}");
+        let (line, mut pull) = first_line(pull_through(&site, url, variable, &proxy));
         let what = format!("{variable} {scheme}{address} {url}: {line}");
-        assert!(line.contains(expected), "{what}");
-        assert!(line.contains(&address), "{what}");
-        assert!(line.contains(&variable.to_uppercase()), "{what}");
+        for part in [expected, &address, &variable.to_uppercase()] {
+            assert!(line.contains(part), "{what}");
+        }
         assert!(!line.contains("secret"), "{what}");
         pull.kill();
     }
@@ -812,10 +719,9 @@ fn a_self_signed_certificate_is_trusted_where_it_is_the_one_in_the_file() {
         // A refused certificate may be renewed, so a single run retries a few times. The first message suffices.
         let args = format!("--dataset conferences --ca-file {file}.pem");
         let (line, mut pull) = first_line(pulled.command(&pulled.url(), &args));
-        assert!(
-            line.contains(message) && line.is_empty() == message.is_empty(),
-            "{file} {name} {from}: {line}"
-        );
+        let expected = message.is_empty();
+        assert_eq!(line.is_empty(), expected, "{file} {name} {from}: {line}");
+        assert!(line.contains(message), "{file} {name} {from}: {line}");
         if message.is_empty() {
             assert_eq!(pull.exit_code(), Some(0), "{line}");
             assert_eq!(pulled.content("conferences").records, 10);

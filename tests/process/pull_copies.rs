@@ -62,10 +62,8 @@ impl Events for Changes {
 
 /// Loads an export of these records. Returns the changes.
 fn load(copy: &mut dyn PullTarget, dataset: Dataset, token: &str, records: &Records) -> Vec<i64> {
-    let text: String = records
-        .iter()
-        .map(|(id, name)| json(*id, name) + "\n")
-        .collect();
+    let text = records.iter();
+    let text: String = text.map(|(id, name)| json(*id, name) + "\n").collect();
     load_text(copy, dataset, token, (&text, records.len()))
 }
 
@@ -120,17 +118,23 @@ fn apply(copy: &mut dyn PullTarget, token: &str, entries: &[(i64, &str)]) -> Vec
 #[track_caller]
 fn assert_holds(copy: &mut dyn PullTarget, token: &str, records: &Records, what: &str) {
     let position = copy.position(Conferences).unwrap().unwrap();
-    assert_eq!(
-        (&*position.token, position.records),
-        (token, records.len() as u64),
-        "{what}"
-    );
+    let expected = (token, records.len() as u64);
+    assert_eq!((&*position.token, position.records), expected, "{what}");
     let mut hasher = Hasher::default();
     records
         .iter()
         .for_each(|(id, name)| hasher.add(json(*id, name).as_bytes()));
     assert_eq!(copy.digest(Conferences).unwrap(), hasher.finish(), "{what}");
     assert_eq!(copy.find_fault(Conferences).unwrap(), None, "{what}");
+}
+
+/// The tokens of conferences and journals; `-` for none.
+fn tokens(copy: &mut dyn PullTarget) -> String {
+    let tokens = [Conferences, Journals].map(|dataset| {
+        let position = copy.position(dataset).unwrap();
+        position.map_or("-".to_owned(), |position| position.token.to_string())
+    });
+    tokens.join(" ")
 }
 
 #[test]
@@ -162,16 +166,10 @@ fn the_last_entry_of_a_record_on_a_page_counts() {
             load(&mut *copy, Conferences, "t0", &named([2, 4, 6], "a"));
             let token = format!("t{at}x");
             apply(&mut *copy, &token, entries);
-            let expected = expected
-                .iter()
-                .map(|(id, name)| (*id, (*name).to_owned()))
-                .collect();
-            assert_holds(
-                &mut *copy,
-                &token,
-                &expected,
-                &format!("{kind} {entries:?}"),
-            );
+            let expected = expected.iter().map(|(id, name)| (*id, (*name).to_owned()));
+            let expected = expected.collect();
+            let what = format!("{kind} {entries:?}");
+            assert_holds(&mut *copy, &token, &expected, &what);
         }
         // An empty page saves its token too.
         drop(copy);
@@ -179,12 +177,8 @@ fn the_last_entry_of_a_record_on_a_page_counts() {
         assert_holds(&mut *copy, "t12x", &Records::new(), kind);
         apply(&mut *copy, "t13", &[]);
         drop(copy);
-        assert_holds(
-            &mut *open(kind, folder.path(), SERVER, false).unwrap(),
-            "t13",
-            &Records::new(),
-            kind,
-        );
+        let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
+        assert_holds(&mut *copy, "t13", &Records::new(), kind);
     }
 }
 
@@ -227,10 +221,8 @@ fn an_export_replaces_a_copy_of_any_length() {
                 assert_eq!(apply(&mut *copy, "t2", &changed).len(), 1000);
                 assert_holds(&mut *copy, "t2", &named(1..=1000, "b"), kind);
                 // Other versions of stored records.
-                let export = [named(1..=1000, "b"), named([1, 500, 1000], "c")]
-                    .into_iter()
-                    .flatten()
-                    .collect();
+                let export = [named(1..=1000, "b"), named([1, 500, 1000], "c")].into_iter();
+                let export = export.flatten().collect();
                 let mut told = load(&mut *copy, Conferences, "t3", &export);
                 told.sort_unstable();
                 assert_eq!(told, [1, 500, 1000], "{kind}: the changes are reported");
@@ -258,44 +250,26 @@ fn removals_of_an_edited_file_are_those_that_the_export_lacks() {
     ];
     for (ids, same, fewer, removed) in cases {
         let folder = tempfile::tempdir().unwrap();
-        load(
-            &mut *open("folder", folder.path(), SERVER, false).unwrap(),
-            Conferences,
-            "t0",
-            &all,
-        );
-        let line = |id: &i64| {
-            if *id == 0 {
-                "x\n".to_owned()
-            } else {
-                json(*id, "a") + "\n"
-            }
+        let mut copy = open("folder", folder.path(), SERVER, false).unwrap();
+        load(&mut *copy, Conferences, "t0", &all);
+        drop(copy);
+        let line = |id: &i64| match id {
+            0 => "x\n".to_owned(),
+            id => json(*id, "a") + "\n",
         };
         let edited = || {
-            fs::write(
-                folder.path().join("copy/conferences.jsonl"),
-                ids.iter().map(line).collect::<String>(),
-            )
-            .unwrap();
+            let content = ids.iter().map(line).collect::<String>();
+            fs::write(folder.path().join("copy/conferences.jsonl"), content).unwrap();
             open("folder", folder.path(), SERVER, false).unwrap()
         };
-        assert_eq!(
-            load(&mut *edited(), Conferences, "t1", &all),
-            same,
-            "{ids:?}"
-        );
-        assert_eq!(
-            load(&mut *edited(), Conferences, "t1", &left),
-            fewer,
-            "{ids:?}"
-        );
+        let told = load(&mut *edited(), Conferences, "t1", &all);
+        assert_eq!(told, same, "{ids:?}");
+        let told = load(&mut *edited(), Conferences, "t1", &left);
+        assert_eq!(told, fewer, "{ids:?}");
         let told = Changes::default();
         let count = edited().clear(Conferences, &told).unwrap();
-        assert_eq!(
-            (told.0.take(), count),
-            (removed.to_vec(), removed.len() as u64),
-            "{ids:?}"
-        );
+        let expected = (removed.to_vec(), removed.len() as u64);
+        assert_eq!((told.0.take(), count), expected, "{ids:?}");
     }
 }
 
@@ -305,78 +279,47 @@ fn a_reload_that_fails_half_way_keeps_the_other_dataset() {
         let folder = tempfile::tempdir().unwrap();
         let other = "https://other.example.org";
         let records = named([1, 2], "a");
-        let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
+        let open = |server: &str, reload| open(kind, folder.path(), server, reload).unwrap();
+        let former = |copy: &mut dyn PullTarget, dataset| {
+            let position = copy.position(dataset).unwrap();
+            position.unwrap().other_server
+        };
+        let mut copy = open(SERVER, false);
         load(&mut *copy, Conferences, "c0", &records);
         load(&mut *copy, Journals, "j0", &records);
         drop(copy);
 
-        let mut copy = open(kind, folder.path(), SERVER, true).unwrap();
-        assert!(
-            copy.position(Conferences).unwrap().is_none()
-                && copy.position(Journals).unwrap().is_none(),
-            "{kind}"
-        );
-        assert_eq!(
-            copy.records(Journals).unwrap(),
-            Some(2),
-            "{kind}: the records are still there"
-        );
+        let mut copy = open(SERVER, true);
+        assert_eq!(tokens(&mut *copy), "- -", "{kind}");
+        let left = copy.records(Journals).unwrap();
+        assert_eq!(left, Some(2), "{kind}: the records are still there");
         load(&mut *copy, Conferences, "c1", &records);
-        assert_eq!(
-            copy.position(Conferences).unwrap().unwrap().token,
-            "c1",
-            "{kind}"
-        );
-        assert!(
-            copy.position(Journals).unwrap().is_none(),
-            "{kind}: journals are still to load"
-        );
+        assert_eq!(tokens(&mut *copy), "c1 -", "{kind}");
         drop(copy);
         // The reload ended after the first dataset. The old content of the other one is sound.
-        let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
-        assert_eq!(
-            copy.position(Conferences).unwrap().unwrap().token,
-            "c1",
-            "{kind}"
-        );
-        assert_eq!(
-            copy.position(Journals).unwrap().unwrap().token,
-            "j0",
-            "{kind}"
-        );
+        let mut copy = open(SERVER, false);
+        assert_eq!(tokens(&mut *copy), "c1 j0", "{kind}");
         drop(copy);
 
         // A copy of another service keeps no record of the former one.
-        let mut copy = open(kind, folder.path(), other, false).unwrap();
+        let mut copy = open(other, false);
         for dataset in [Conferences, Journals] {
-            let former = copy.position(dataset).unwrap().unwrap().other_server;
-            assert_eq!(former.as_deref(), Some(SERVER), "{kind}");
+            let server = former(&mut *copy, dataset);
+            assert_eq!(server.as_deref(), Some(SERVER), "{kind}");
         }
         drop(copy);
-        let mut copy = open(kind, folder.path(), other, true).unwrap();
-        assert_eq!(
-            copy.records(Journals).unwrap(),
-            None,
-            "{kind}: the records are another service's"
-        );
+        let mut copy = open(other, true);
+        let left = copy.records(Journals).unwrap();
+        assert_eq!(left, None, "{kind}: the records are another service's");
         load(&mut *copy, Journals, "j2", &named([3], "b"));
         drop(copy);
-        let mut copy = open(kind, folder.path(), other, false).unwrap();
-        assert!(
-            copy.position(Conferences).unwrap().is_none(),
-            "{kind}: conferences were of the other service"
-        );
-        assert_eq!(
-            copy.position(Journals).unwrap().unwrap().token,
-            "j2",
-            "{kind}"
-        );
-        let position = copy.position(Journals).unwrap().unwrap();
-        assert_eq!(position.other_server, None, "{kind}");
+        // Conferences were of the other service.
+        let mut copy = open(other, false);
+        assert_eq!(tokens(&mut *copy), "- j2", "{kind}");
+        assert_eq!(former(&mut *copy, Journals), None, "{kind}");
         drop(copy);
-        let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
-        let former = copy.position(Journals).unwrap().unwrap().other_server;
-        assert_eq!(former.as_deref(), Some(other), "{kind}");
+        let server = former(&mut *open(SERVER, false), Journals);
+        assert_eq!(server.as_deref(), Some(other), "{kind}");
     }
 }
 
@@ -392,33 +335,23 @@ fn a_comparison_is_noted_for_its_own_dataset() {
         };
         load(&mut *copy, Conferences, "c0", &records);
         load(&mut *copy, Journals, "j0", &records);
-        assert!(
-            age(&mut *copy, Conferences) < 60 && age(&mut *copy, Journals) < 60,
-            "{kind}: a load compares"
-        );
+        assert!(age(&mut *copy, Conferences) < 60, "{kind}: a load compares");
+        assert!(age(&mut *copy, Journals) < 60, "{kind}: a load compares");
         drop(copy);
         set_back(kind, folder.path());
         let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
-        assert!(
-            age(&mut *copy, Conferences) > 60 && age(&mut *copy, Journals) > 60,
-            "{kind}"
-        );
+        assert!(age(&mut *copy, Conferences) > 60, "{kind}");
+        assert!(age(&mut *copy, Journals) > 60, "{kind}");
         apply(&mut *copy, "c1", &[(2, "a")]);
-        assert!(
-            age(&mut *copy, Conferences) > 60,
-            "{kind}: a page compares nothing"
-        );
+        let is_old = age(&mut *copy, Conferences) > 60;
+        assert!(is_old, "{kind}: a page compares nothing");
         copy.set_verified(Conferences).unwrap();
-        assert!(
-            age(&mut *copy, Conferences) < 60 && age(&mut *copy, Journals) > 60,
-            "{kind}"
-        );
+        assert!(age(&mut *copy, Conferences) < 60, "{kind}");
+        assert!(age(&mut *copy, Journals) > 60, "{kind}");
         drop(copy);
         let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
-        assert!(
-            age(&mut *copy, Conferences) < 60 && age(&mut *copy, Journals) > 60,
-            "{kind}: it is saved"
-        );
+        assert!(age(&mut *copy, Conferences) < 60, "{kind}: it is saved");
+        assert!(age(&mut *copy, Journals) > 60, "{kind}: it is saved");
     }
 }
 
@@ -463,16 +396,10 @@ fn times_in_a_sqlite_copy_move_with_their_actions() {
         for column in ["loaded_at", "changed_at", "checked_at", "verified_at"] {
             let query = format!("SELECT {column} < '2021' FROM sync ORDER BY dataset");
             let mut statement = connection.prepare(&query).unwrap();
-            let old: Vec<bool> = statement
-                .query_map([], |row| row.get(0))
-                .unwrap()
-                .map(Result::unwrap)
-                .collect();
-            assert_eq!(
-                old,
-                [!moved.contains(&column), true],
-                "{what}: {column} of conferences and journals"
-            );
+            let old = statement.query_map([], |row| row.get(0)).unwrap();
+            let old: Vec<bool> = old.map(Result::unwrap).collect();
+            let expected = [!moved.contains(&column), true];
+            assert_eq!(old, expected, "{what}: {column} of the two datasets");
         }
     }
 }
@@ -488,14 +415,10 @@ fn links_are_those_of_the_last_version_of_a_record() {
     let mut copy = open("sqlite", folder.path(), SERVER, false).unwrap();
     let names = || -> Vec<String> {
         let connection = rusqlite::Connection::open(folder.path().join("copy.sqlite")).unwrap();
-        let mut statement = connection
-            .prepare("SELECT name FROM organizations")
-            .unwrap();
-        statement
-            .query_map([], |row| row.get(0))
-            .unwrap()
-            .map(Result::unwrap)
-            .collect()
+        let query = "SELECT name FROM organizations";
+        let mut statement = connection.prepare(query).unwrap();
+        let names = statement.query_map([], |row| row.get(0)).unwrap();
+        names.map(Result::unwrap).collect()
     };
     // A batch of 1000, and one more record, which has a newer name.
     let mut text: String = (1..=1000).map(|id| with(id, "Old")).collect();
@@ -510,12 +433,8 @@ fn links_are_those_of_the_last_version_of_a_record() {
     assert_eq!(names(), [""; 0]);
     // A page changed one record to a newer name. Then the token ended, and the export has neither the record nor the
     // name.
-    load_text(
-        &mut *copy,
-        Conferences,
-        "t3",
-        (&(with(1, "Old") + &with(2, "Old")), 2),
-    );
+    let both = with(1, "Old") + &with(2, "Old");
+    load_text(&mut *copy, Conferences, "t3", (&both, 2));
     let json = with(1, "New").trim_end().to_owned().into();
     let page = FeedPage {
         entries: vec![Entry {
@@ -535,20 +454,9 @@ fn links_are_those_of_the_last_version_of_a_record() {
 
 #[test]
 fn values_of_other_types_are_no_fault_of_a_copy() {
-    let values = [
-        "1e3",
-        "\"2026\"",
-        "\" 1.5\\n\"",
-        "18446744073709551615",
-        "\"1e999\"",
-        "\"-.5E+2\"",
-        "\"soon\"",
-        "\"202\\u00006-10-23\"",
-        "\" 7\\u0000\"",
-        "\"\\u00007\"",
-        "\"7x\\u0000\"",
-        "[1]",
-        "true",
+    let values = words![
+        "1e3" "\"2026\"" "\" 1.5\\n\"" "18446744073709551615" "\"1e999\"" "\"-.5E+2\"" "\"soon\""
+        "\"202\\u00006-10-23\"" "\" 7\\u0000\"" "\"\\u00007\"" "\"7x\\u0000\"" "[1]" "true"
     ];
     let columns: Vec<String> = Conferences
         .table()

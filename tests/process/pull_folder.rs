@@ -36,11 +36,8 @@ fn files_that_the_state_does_not_name_are_loaded_anew() {
     let longer = |name: &str| fs::write(path(name), text(&pulled.copy, name) + "x").unwrap();
     let shorter = |name: &str| {
         let lines = text(&pulled.copy, name);
-        fs::write(
-            path(name),
-            lines.split_inclusive('\n').skip(1).collect::<String>(),
-        )
-        .unwrap();
+        let content = lines.split_inclusive('\n').skip(1).collect::<String>();
+        fs::write(path(name), content).unwrap();
     };
     let cases: [(&str, &dyn Fn()); 5] = cases![
         "a byte in the lines", &|| longer("conferences.jsonl");
@@ -52,10 +49,8 @@ fn files_that_the_state_does_not_name_are_loaded_anew() {
     for (what, damage) in cases {
         damage();
         let done = pulled.pull("");
-        assert_eq!(
-            done.stdout, "conferences: 700 records loaded\njournals: nothing new, 1 record\n",
-            "{what}"
-        );
+        let expected = "conferences: 700 records loaded\njournals: nothing new, 1 record\n";
+        assert_eq!(done.stdout, expected, "{what}");
         pulled.assert_equal("conferences");
     }
 }
@@ -66,12 +61,8 @@ fn a_copy_without_content_is_that_of_no_service() {
     // As after a first pull from a mistyped address.
     let state = r#"{"format":1,"server":"http://127.0.0.1:1","datasets":{}}"#;
     pulled.site.write("copy/medfeed-copy.json", state);
-    assert!(
-        pulled
-            .pull("")
-            .stdout
-            .starts_with("conferences: 700 records loaded\n")
-    );
+    let stdout = pulled.pull("").stdout;
+    assert!(stdout.starts_with("conferences: 700 records loaded\n"));
     assert_eq!(self::state(&pulled.copy)["server"], pulled.url());
     pulled.assert_equal("conferences");
 }
@@ -176,11 +167,8 @@ fn folders_that_are_no_copy_stay_untouched() {
         done.assert_told(4, message);
         assert_eq!(text(&copy, "medfeed-copy.json"), json);
     }
-    fs::write(
-        copy.join("medfeed-copy.json"),
-        whole.replace(&pulled.url(), "https://other.example"),
-    )
-    .unwrap();
+    let content = whole.replace(&pulled.url(), "https://other.example");
+    fs::write(copy.join("medfeed-copy.json"), content).unwrap();
     pulled.pull("--reload --dataset conferences");
     pulled.assert_equal("conferences");
     // No file of the other service is left.
@@ -248,10 +236,8 @@ fn a_reload_from_another_service_that_fails_leaves_the_copy() {
         "the copy was changed: {}",
         text(&pulled.copy, "medfeed-copy.json")
     );
-    assert_eq!(
-        pulled.pull("").stdout,
-        "conferences: nothing new, 700 records\njournals: nothing new, 1 record\n"
-    );
+    let expected = "conferences: nothing new, 700 records\njournals: nothing new, 1 record\n";
+    assert_eq!(pulled.pull("").stdout, expected);
 }
 
 #[test]
@@ -276,10 +262,7 @@ fn a_comparison_notices_a_file_that_was_removed_meanwhile() {
             matches!(verdict, Ok(Verdict::Repaired(_))),
             "{name}: {verdict:?}"
         );
-        assert_eq!(
-            text(folder.path(), "conferences.jsonl"),
-            "{\"id\":1}\n",
-            "{name}"
-        );
+        let expected = "{\"id\":1}\n";
+        assert_eq!(text(folder.path(), "conferences.jsonl"), expected, "{name}");
     }
 }

@@ -80,11 +80,8 @@ fn observe(copy: &Path, key: &str, relay: &Relay, stop: &AtomicBool) -> HashMap<
         else {
             continue;
         };
-        assert_eq!(
-            found.records,
-            i64::try_from(found.lines.len()).unwrap(),
-            "the count in the copy"
-        );
+        let expected = i64::try_from(found.lines.len()).unwrap();
+        assert_eq!(found.records, expected, "the count in the copy");
         if let Some(before) = seen.get(&found.token) {
             assert!(
                 *before == found,

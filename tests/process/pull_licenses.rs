@@ -42,14 +42,11 @@ fn a_change_of_the_license_loads_only_the_difference() {
     let relay = Relay::new(pulled.server.address, 0);
     let pull = |args: &str| pulled.run_at(&relay.url(), &format!("--dataset conferences {args}"));
     assert_eq!(pull("").code, Some(0));
-    let scopes = [
-        "--therapy-area Oncology --therapy-area Cardiology",
-        "--therapy-area Oncology --therapy-area Cardiology --year 2024 --year 2025 --year 2026",
-        "--widen --therapy-area Oncology --therapy-area Cardiology",
-        "--widen --year 2027",
-        "--widen",
-        "--country Japan --year 2030",
-        "--widen",
+    let scopes = words![
+        "--therapy-area Oncology --therapy-area Cardiology"
+        "--therapy-area Oncology --therapy-area Cardiology --year 2024 --year 2025 --year 2026"
+        "--widen --therapy-area Oncology --therapy-area Cardiology" "--widen --year 2027" "--widen"
+        "--country Japan --year 2030" "--widen"
     ];
     for scope in scopes {
         let before = pulled.content("conferences");
@@ -70,10 +67,8 @@ fn a_change_of_the_license_loads_only_the_difference() {
             .chain(new.keys())
             .filter(|id| old.contains_key(id) != new.contains_key(id))
             .count();
-        assert_eq!(
-            done.stderr, "conferences: the license changed; applying the difference\n",
-            "{scope}"
-        );
+        let expected = "conferences: the license changed; applying the difference\n";
+        assert_eq!(done.stderr, expected, "{scope}");
         let told = format!(
             "conferences: {differing} changes applied, {} records\n",
             new.len()
@@ -83,14 +78,9 @@ fn a_change_of_the_license_loads_only_the_difference() {
         let pages = differing.div_ceil(500).max(1);
         let requests = relay.take_requests();
         assert_eq!(requests.len(), 1 + pages, "{scope}: {requests:?}");
-        assert_eq!(
-            requests
-                .iter()
-                .filter(|head| head.contains("&resync=diff"))
-                .count(),
-            1,
-            "{scope}: {requests:?}"
-        );
+        let count = requests.iter();
+        let count = count.filter(|head| head.contains("&resync=diff")).count();
+        assert_eq!(count, 1, "{scope}: {requests:?}");
         assert!(
             requests.iter().all(|head| head.contains("/changes?")),
             "{scope}: {requests:?}"
@@ -119,13 +109,9 @@ impl Events for Copy {
 
 impl Copy {
     fn pull(&self, relay: &Relay, verify: bool) -> Result<(), PullError> {
-        let server = PullClient::new(
-            relay.url().parse().unwrap(),
-            &self.key,
-            None,
-            medfeed::pull::body::ReadLimits::default(),
-        )
-        .unwrap();
+        let limits = medfeed::pull::body::ReadLimits::default();
+        let server =
+            PullClient::new(relay.url().parse().unwrap(), &self.key, None, limits).unwrap();
         let mut copy: Box<dyn PullTarget> = if self.path.extension().is_none() {
             Box::new(FolderCopy::open(&self.path, server.server(), false)?)
         } else {
@@ -148,11 +134,8 @@ impl Copy {
 /// A scope as operators choose it: some, none or all of the conferences, or no conferences at all.
 fn scope(random: &mut Random) -> Scope {
     let mut some = |names: &[&str]| -> Option<BTreeSet<String>> {
-        let chosen: BTreeSet<String> = names
-            .iter()
-            .filter(|_| random.below(2) == 0)
-            .map(|name| (*name).to_owned())
-            .collect();
+        let chosen = names.iter().filter(|_| random.below(2) == 0);
+        let chosen: BTreeSet<String> = chosen.map(|name| (*name).to_owned()).collect();
         (!chosen.is_empty() && random.below(2) == 0).then_some(chosen)
     };
     let therapy_areas = some(&["Oncology", "Cardiology", "Neurology"]);
@@ -311,12 +294,8 @@ fn histories_of_licenses_end_with_the_view() {
         let before = held(&copy.path, "conferences");
         copy.pull(&relay, true)
             .unwrap_or_else(|error| panic!("seed {seed}, {}, {scope:?}: {error}", copy.name));
-        assert_eq!(
-            (held(&copy.path, "conferences"), copy.notes.take()),
-            (before, Vec::new()),
-            "seed {seed}, {}",
-            copy.name
-        );
+        let found = (held(&copy.path, "conferences"), copy.notes.take());
+        assert_eq!(found, (before, Vec::new()), "seed {seed}, {}", copy.name);
     }
     server.stop();
     counted(histories, "histories of licenses");

@@ -247,10 +247,8 @@ impl Network {
     }
 
     fn take_views(&mut self) {
-        let each = self
-            .scenarios
-            .iter()
-            .flat_map(|scenario| DATASETS.map(|dataset| (scenario, dataset)));
+        let each = self.scenarios.iter();
+        let each = each.flat_map(|scenario| DATASETS.map(|dataset| (scenario, dataset)));
         let views = each
             .map(|(scenario, dataset)| (dataset, self.view(scenario, dataset)))
             .collect::<Vec<_>>();
@@ -358,11 +356,8 @@ impl Network {
         let done = self.pull(scenario, folder.path(), "--verify");
         let what = format!("then {done:?} after {what}");
         assert_eq!(done.code, Some(0), "{what}");
-        assert_eq!(
-            done.count("; equal to the service's\n"),
-            DATASETS.len(),
-            "{what}"
-        );
+        let count = done.count("; equal to the service's\n");
+        assert_eq!(count, DATASETS.len(), "{what}");
         for dataset in DATASETS {
             assert!(
                 held(&copy, dataset) == Some(self.view(scenario, dataset)),

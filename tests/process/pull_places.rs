@@ -40,17 +40,13 @@ fn only_known_forms_of_a_location_are_accepted() {
     let pulled = Pulled::with(20);
     for to in ["a.sqlite", "b.sqlite3", "c.DB"] {
         let done = pull_to(&pulled, to, "");
-        assert_eq!(
-            done.stdout, "conferences: 20 records loaded\n",
-            "{to}: {done:?}"
-        );
+        let expected = "conferences: 20 records loaded\n";
+        assert_eq!(done.stdout, expected, "{to}: {done:?}");
     }
     // An existing copy with another name is continued. A file of another program stays untouched.
     fs::rename(pulled.site.path("a.sqlite"), pulled.site.path("old.copy")).unwrap();
-    assert_eq!(
-        pull_to(&pulled, "old.copy", "").stdout,
-        "conferences: nothing new, 20 records\n"
-    );
+    let expected = "conferences: nothing new, 20 records\n";
+    assert_eq!(pull_to(&pulled, "old.copy", "").stdout, expected);
     pulled.site.write("mine.csv", "id\n1\n");
     assert_eq!(pull_to(&pulled, "mine.csv", "").code, Some(2));
     assert_eq!(
@@ -58,12 +54,9 @@ fn only_known_forms_of_a_location_are_accepted() {
         "id\n1\n"
     );
     let done = pull_to(&pulled, "postgres://me:secret@host/x", "");
-    assert!(
-        done.code == Some(2)
-            && done.stderr.contains("PGPASSWORD")
-            && !done.stderr.contains("secret"),
-        "{done:?}"
-    );
+    assert!(done.code == Some(2), "{done:?}");
+    assert!(done.stderr.contains("PGPASSWORD"), "{done:?}");
+    assert!(!done.stderr.contains("secret"), "{done:?}");
 }
 
 #[test]
@@ -138,10 +131,8 @@ fn only_the_owner_can_read_a_new_copy() {
     let all = words!["conferences.jsonl" "conferences.csv" "medfeed-copy.json" "medfeed-copy.lock"];
     let modes = || all.map(|name| mode(&at("a/b").join(name)));
     assert_eq!(pull_to(&pulled, "a/b/", "").code, Some(0));
-    assert_eq!(
-        (mode(&at("a")), mode(&at("a/b")), modes()),
-        (0o700, 0o700, [0o600; 4])
-    );
+    let expected = (0o700, 0o700, [0o600; 4]);
+    assert_eq!((mode(&at("a")), mode(&at("a/b")), modes()), expected);
     // A file keeps the mode that its owner sets.
     for (name, mode) in [
         ("a/b", 0o750),
@@ -153,10 +144,8 @@ fn only_the_owner_can_read_a_new_copy() {
     for to in ["a/b/", "copy.sqlite"] {
         assert_eq!(pull_to(&pulled, to, "--reload").code, Some(0), "{to}");
     }
-    assert_eq!(
-        (mode(&at("a/b")), modes()),
-        (0o750, [0o640, 0o600, 0o600, 0o600])
-    );
+    let expected = (0o750, [0o640, 0o600, 0o600, 0o600]);
+    assert_eq!((mode(&at("a/b")), modes()), expected);
     assert_eq!(mode(&at("copy.sqlite")), 0o640);
 }
 

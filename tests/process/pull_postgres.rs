@@ -45,10 +45,8 @@ fn a_comparison_finds_and_repairs_changed_rows_in_postgresql() {
         .postgres()
         .batch_execute("UPDATE conferences SET search = ''")
         .unwrap_err();
-    assert!(
-        format!("{refused:?}").contains("generated column"),
-        "{refused:?}"
-    );
+    let text = format!("{refused:?}");
+    assert!(text.contains("generated column"), "{refused:?}");
 }
 
 #[test]
@@ -78,16 +76,10 @@ fn foreign_schemas_in_postgresql_stay_untouched() {
         let done = pulled.run_to(&to(more), ("X", ""), "");
         done.assert_told(code, message);
     }
-    assert_eq!(
-        pulled.column(
-            "SELECT count(*) FROM pg_class WHERE relnamespace IN ('mine'::regnamespace, 'theirs'::regnamespace)"
-        ),
-        ["2"]
-    );
-    assert_eq!(
-        pulled.column("SELECT count(*) FROM new.conferences"),
-        ["520"]
-    );
+    let column = pulled.column("SELECT count(*) FROM pg_class WHERE relnamespace IN ('mine'::regnamespace, 'theirs'::regnamespace)");
+    assert_eq!(column, ["2"]);
+    let column = pulled.column("SELECT count(*) FROM new.conferences");
+    assert_eq!(column, ["520"]);
     let readable = "SELECT has_table_privilege('pg_monitor', 'granted.conferences', 'SELECT')";
     assert_eq!(pulled.column(readable), ["true"]);
 
@@ -103,15 +95,10 @@ fn foreign_schemas_in_postgresql_stay_untouched() {
     other.import("conferences.jsonl", "{\"id\":7,\"deleted\":true}\n");
     let done = other.run_to(&to(""), ("X", ""), "--reload --dataset conferences");
     assert_eq!(done.code, Some(0), "{done:?}");
-    assert_eq!(
-        held(&pulled.copy, "conferences"),
-        Some(exported(&mut other.client(), "conferences"))
-    );
-    assert_eq!(
-        held(&pulled.copy, "journals"),
-        None,
-        "of the first service nothing is left"
-    );
+    let expected = Some(exported(&mut other.client(), "conferences"));
+    assert_eq!(held(&pulled.copy, "conferences"), expected);
+    let found = held(&pulled.copy, "journals");
+    assert_eq!(found, None, "of the first service nothing is left");
     assert_eq!(pulled.column("SELECT name FROM organizations"), [""; 0]);
 }
 
@@ -186,11 +173,8 @@ fn a_reload_makes_missing_tables_and_columns_again_in_postgresql() {
                  (SELECT count(*) FROM pg_views WHERE schemaname = 'medfeed'))
              FROM public.notes JOIN conferences USING (id)"
         );
-        assert_eq!(
-            pulled.column(&kept),
-            ["a note 9 520 by_url t 1 t 6"],
-            "{sql}"
-        );
+        let column = pulled.column(&kept);
+        assert_eq!(column, ["a note 9 520 by_url t 1 t 6"], "{sql}");
     }
     pulled.tamper(&format!("DROP OWNED BY {reader}; DROP ROLE {reader}"));
 }

@@ -115,10 +115,8 @@ fn a_refusal_of_postgresql_is_reported_and_leaves_the_copy() {
         "XX001", 4, "the trigger `refuse` of the table `conferences`";
         "23514", 4, "the trigger `refuse` of the table `conferences`";
     ] {
-        pulled.tamper(&format!(
-            "ALTER DATABASE {} SET x.code = '{code}'",
-            pulled.database()
-        ));
+        let sql = format!("ALTER DATABASE {} SET x.code = '{code}'", pulled.database());
+        pulled.tamper(&sql);
         let done = pulled.run("");
         done.assert_told(exit, message);
         let found = held(&pulled.copy, "conferences").unwrap();
@@ -129,10 +127,8 @@ fn a_refusal_of_postgresql_is_reported_and_leaves_the_copy() {
         );
     }
     // A statement that an administrator cancels is retried. The first message suffices.
-    pulled.tamper(&format!(
-        "ALTER DATABASE {} SET x.code = '57014'",
-        pulled.database()
-    ));
+    let sql = format!("ALTER DATABASE {} SET x.code = '57014'", pulled.database());
+    pulled.tamper(&sql);
     let (line, mut pull) = first_line(pulled.command(&pulled.url(), ""));
     assert!(line.contains(": refused; trying again in "), "{line}");
     pull.kill();

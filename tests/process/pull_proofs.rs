@@ -75,10 +75,8 @@ fn the_lines_of_the_documentation_prove_a_file() {
         .map(|(name, value)| format!("{name}: {value}\r\n"))
         .collect();
     pulled.site.write("conferences.headers", headers);
-    pulled.site.write(
-        "conferences.jsonl.gz",
-        pulled.client().get("/v1/exports/conferences").body,
-    );
+    let content = pulled.client().get("/v1/exports/conferences").body;
+    pulled.site.write("conferences.jsonl.gz", content);
     let prove = || {
         let mut shell = Command::new("sh");
         let output = shell

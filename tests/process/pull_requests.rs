@@ -56,10 +56,8 @@ fn tokens_are_sent_escaped() {
         .client()
         .changes(Conferences, "a+b&c=d%/é", 0)
         .unwrap();
-    assert_eq!(
-        service.lines(),
-        ["GET conferences/changes?since=a%2Bb%26c%3Dd%25%2F%C3%A9"]
-    );
+    let expected = ["GET conferences/changes?since=a%2Bb%26c%3Dd%25%2F%C3%A9"];
+    assert_eq!(service.lines(), expected);
 }
 
 #[test]
@@ -81,35 +79,23 @@ fn resync_diff_is_requested_and_its_answers_are_understood() {
             (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
             (other, expected) => panic!("{other:?} instead of {expected:?}"),
         }
-        assert_eq!(
-            service.lines(),
-            ["GET conferences/changes?since=t&resync=diff"]
-        );
+        let lines = service.lines();
+        assert_eq!(lines, ["GET conferences/changes?since=t&resync=diff"]);
     }
 }
 
 #[test]
 fn pauses_are_whole_seconds_or_last_until_a_time() {
     // The value of `Retry-After`, and the pause that it means in an answer of 21 October 2026, 07:28:00.
-    let cases: [(&str, Option<u64>); 18] = [
-        ("0", Some(0)),
-        ("1", Some(1)),
-        ("7", Some(7)),
-        ("120", Some(120)),
-        ("18446744073709551615", Some(u64::MAX)),
-        ("18446744073709551616", None),
-        ("-1", None),
-        ("1.5", None),
-        ("", None),
-        ("soon", None),
-        ("Wed, 21 Oct 2026 07:28:00 GMT", Some(0)),
-        ("Wed, 21 Oct 2026 07:28:01 GMT", Some(1)),
-        ("Wed, 21 Oct 2026 07:30:00 GMT", Some(120)),
-        ("Thu, 22 Oct 2026 07:28:00 GMT", Some(86_400)),
-        ("Wed, 21 Oct 2026 07:27:00 GMT", Some(0)),
-        ("Thu, 21 Oct 2026 07:30:00 GMT", None),
-        ("21 Oct 2026 07:30:00 GMT", None),
-        ("Wed, 21 Oct 2026 07:30:00 +0200", None),
+    let cases: [(&str, Option<u64>); 18] = outcomes![
+        "0" "Wed, 21 Oct 2026 07:28:00 GMT" "Wed, 21 Oct 2026 07:27:00 GMT" => Some(0);
+        "1" "Wed, 21 Oct 2026 07:28:01 GMT" => Some(1);
+        "7" => Some(7);
+        "120" "Wed, 21 Oct 2026 07:30:00 GMT" => Some(120);
+        "18446744073709551615" => Some(u64::MAX);
+        "18446744073709551616" "-1" "1.5" "" "soon" "Thu, 21 Oct 2026 07:30:00 GMT"
+        "21 Oct 2026 07:30:00 GMT" "Wed, 21 Oct 2026 07:30:00 +0200" => None;
+        "Thu, 22 Oct 2026 07:28:00 GMT" => Some(86_400);
     ];
     for (value, expected) in cases {
         for (status, code) in [
@@ -187,11 +173,8 @@ fn the_code_of_an_error_follows_the_last_errors_of_its_type() {
         let service =
             Scripted::new(move |_, _| Reply::new(403, format!("{{\"type\":\"{kind}\"}}")));
         let error = service.client().changes(Conferences, "t", 0).unwrap_err();
-        assert_eq!(
-            matches!(error, PullError::NotLicensed(_)),
-            expected,
-            "{kind}: {error:?}"
-        );
+        let found = matches!(error, PullError::NotLicensed(_));
+        assert_eq!(found, expected, "{kind}: {error:?}");
     }
 }
 
@@ -221,10 +204,8 @@ fn a_key_is_never_sent_to_another_address() {
             "redirects to {}; use that address if you trust it",
             other.url()
         );
-        assert!(
-            error.exit_code() == 3 && error.to_string().contains(&told),
-            "{status}: {error}"
-        );
+        assert!(error.exit_code() == 3, "{status}: {error}");
+        assert!(error.to_string().contains(&told), "{status}: {error}");
         assert_eq!(service.take()[0].header("authorization"), Some("Bearer k"));
         assert_eq!(other.lines(), [""; 0], "{status}");
     }
@@ -346,13 +327,8 @@ fn a_path_in_the_address_precedes_every_target() {
     });
     for end in ["/feeds/a", "/feeds/a/", "/feeds/a/v1", "/feeds/a/v1/"] {
         let url = format!("{}{end}", service.url()).parse().unwrap();
-        let client = medfeed::pull::PullClient::new(
-            url,
-            "k",
-            None,
-            medfeed::pull::body::ReadLimits::default(),
-        )
-        .unwrap();
+        let limits = medfeed::pull::body::ReadLimits::default();
+        let client = medfeed::pull::PullClient::new(url, "k", None, limits).unwrap();
         client.changes(Conferences, "t", 0).unwrap();
         client.export_digest(Conferences).unwrap();
         let asked: Vec<String> = service.take().into_iter().map(|asked| asked.line).collect();

@@ -104,11 +104,8 @@ fn an_export_resumes_where_it_broke_off() {
             asked[1..].is_sorted() && asked[1..].iter().all(|at| at > &Some(0)),
             "{cuts:?}: {asked:?}"
         );
-        assert_eq!(
-            told.matches("; resuming in ").count(),
-            cuts.len(),
-            "{cuts:?}: {told}"
-        );
+        let count = told.matches("; resuming in ").count();
+        assert_eq!(count, cuts.len(), "{cuts:?}: {told}");
         assert!(
             told.contains("conferences: the export broke off after "),
             "{cuts:?}: {told}"

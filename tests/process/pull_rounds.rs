@@ -62,24 +62,16 @@ fn once(
 #[test]
 fn followers_wait_for_their_share_of_the_interval_within_the_services_limit() {
     // (the interval in seconds, whether journals are in the license, the seconds to wait for each dataset)
-    let cases = [
-        (2, true, 1),
-        (3, true, 1),
-        (60, true, 30),
-        (61, true, 30),
-        (89, true, 44),
-        (90, true, 45),
-        (92, true, 45),
-        (240, true, 45),
-        (86_400, true, 45),
-        (2, false, 2),
-        (44, false, 44),
-        (45, false, 45),
-        (46, false, 45),
-        (60, false, 45),
-        (7200, false, 45),
+    let cases = outcomes![
+        2 3 => (true, 1);
+        60 61 => (true, 30);
+        89 => (true, 44);
+        90 92 240 86_400 => (true, 45);
+        2 => (false, 2);
+        44 => (false, 44);
+        45 46 60 7200 => (false, 45);
     ];
-    for (every_s, has_journals, wait_s) in cases {
+    for (every_s, (has_journals, wait_s)) in cases {
         let service =
             Scripted::new(
                 move |asked, _| match asked.line.contains("exports/journals") {
@@ -229,11 +221,8 @@ fn a_followed_copy_is_compared_when_a_day_has_passed() {
         } else {
             changes
         };
-        assert_eq!(
-            asked,
-            [changes, second, changes, changes],
-            "{age_s} s ago, {verify}"
-        );
+        let expected = [changes, second, changes, changes];
+        assert_eq!(asked, expected, "{age_s} s ago, {verify}");
     }
 }
 
@@ -256,16 +245,10 @@ fn the_location_of_a_copy_is_checked_in_each_round_and_after_each_pause() {
     for (service, checks, requests) in cases {
         let mut copy = MemoryCopy::of(Conferences, "t0", &[1], now().unix_s());
         copy.checks_left = Some(checks).into();
-        let (error, asked) = followed(
-            &service,
-            &mut copy,
-            &plan(&[Conferences], true),
-            Duration::from_millis(1),
-        );
-        assert!(
-            error.to_string().contains("the copy was replaced"),
-            "{error}"
-        );
+        let every = Duration::from_millis(1);
+        let (error, asked) = followed(&service, &mut copy, &plan(&[Conferences], true), every);
+        let text = error.to_string();
+        assert!(text.contains("the copy was replaced"), "{error}");
         assert_eq!(asked.len(), requests, "{checks} checks");
     }
     let mut copy = MemoryCopy::of(Conferences, "t0", &[1], 0);
@@ -340,10 +323,8 @@ fn a_dataset_outside_the_license_stops_no_other() {
             ),
             Some(part) => {
                 let error = result.unwrap_err();
-                assert!(
-                    error.exit_code() == 3 && error.to_string().contains(part),
-                    "{error:?}"
-                );
+                assert!(error.exit_code() == 3, "{error:?}");
+                assert!(error.to_string().contains(part), "{error:?}");
             }
         }
         assert!(
@@ -354,11 +335,8 @@ fn a_dataset_outside_the_license_stops_no_other() {
             "its {} records were removed from the copy",
             held.map_or(0, <[i64]>::len)
         );
-        assert_eq!(
-            notes.iter().any(|note| note.contains(&told)),
-            held.is_some(),
-            "{notes:?}"
-        );
+        let found = notes.iter().any(|note| note.contains(&told));
+        assert_eq!(found, held.is_some(), "{notes:?}");
     }
     // Without any dataset there is nothing to copy.
     let service = Scripted::new(|_, _| Reply::problem(403, "dataset_not_licensed"));
@@ -403,11 +381,8 @@ fn only_a_license_that_lacks_the_dataset_twice_removes_records() {
                 let mut copy = MemoryCopy::of(Conferences, "t0", &[1, 2], now().unix_s());
                 let (result, _, notes) = once(&service, &mut copy, &plan(&[Conferences], false));
                 let code = result.as_ref().map_or_else(PullError::exit_code, |()| 0);
-                assert_eq!(
-                    (code, copy.datasets.is_empty()),
-                    (*exit_code, *is_removed),
-                    "{result:?} {notes:?}"
-                );
+                let found = (code, copy.datasets.is_empty());
+                assert_eq!(found, (*exit_code, *is_removed), "{result:?} {notes:?}");
                 assert_eq!(service.take().len(), *requests, "{result:?} {notes:?}");
             });
         }
@@ -431,19 +406,13 @@ fn a_redirect_ends_a_single_round_but_no_follower() {
     );
     let error = result.unwrap_err();
     let told = "redirects to http://192.0.2.1/login; use that address if you trust it";
-    assert!(
-        error.exit_code() == 3 && error.to_string().contains(told),
-        "{error}"
-    );
+    assert!(error.exit_code() == 3, "{error}");
+    assert!(error.to_string().contains(told), "{error}");
     assert_eq!(service.take().len(), 1, "asked once");
     // A login page of the network may have caused the redirect.
     let service = Scripted::new(replies);
-    let (error, asked) = followed(
-        &service,
-        &mut copy(),
-        &plan(&[Conferences], false),
-        Duration::from_millis(1),
-    );
+    let every = Duration::from_millis(1);
+    let (error, asked) = followed(&service, &mut copy(), &plan(&[Conferences], false), every);
     assert!(matches!(error, PullError::Refused(_)), "{error:?}");
     assert_eq!(asked.len(), 4, "{asked:?}");
 }
@@ -496,20 +465,14 @@ fn a_walk_applies_each_page_and_continues_from_its_token() {
             .collect();
         assert_eq!(asked, requests);
         assert_eq!(copy.done, steps);
-        assert_eq!(
-            done.is_loaded,
-            requests.last() == Some(&"export"),
-            "{requests:?}"
-        );
+        let expected = requests.last() == Some(&"export");
+        assert_eq!(done.is_loaded, expected, "{requests:?}");
     }
     let service = Scripted::new(|_, _| Reply::export("t9", &[ONE]));
     let mut copy = MemoryCopy::default();
     caught_up(&service, &mut copy).0.unwrap();
-    assert_eq!(
-        copy.done,
-        ["load conferences t9"],
-        "a new copy is written as a whole"
-    );
+    let expected = ["load conferences t9"];
+    assert_eq!(copy.done, expected, "a new copy is written as a whole");
 }
 
 #[test]
@@ -578,10 +541,8 @@ fn a_copy_is_compared_at_its_own_token() {
         let mut copy = copy_of_one();
         let (result, methods) = compared(&mut copy, vec![equal(token)]);
         assert_eq!(result.unwrap(), Verdict::Sound);
-        assert_eq!(
-            (methods, copy.done.last().unwrap().as_str()),
-            (vec!["GET".into(), "HEAD".into()], "verified conferences")
-        );
+        let expected = (vec!["GET".into(), "HEAD".into()], "verified conferences");
+        assert_eq!((methods, copy.done.last().unwrap().as_str()), expected);
     }
     // The content changed once, and then no more.
     let mut copy = copy_of_one();
@@ -773,12 +734,8 @@ fn a_dataset_that_fails_stops_no_other() {
             _ => Reply::page(TWO, false, "t1"),
         });
         let plan = plan(&Dataset::ALL, false);
-        let (error, asked) = followed(
-            &service,
-            &mut MemoryCopy::default(),
-            &plan,
-            Duration::from_hours(1),
-        );
+        let every = Duration::from_hours(1);
+        let (error, asked) = followed(&service, &mut MemoryCopy::default(), &plan, every);
         assert!(matches!(error, PullError::Refused(_)), "{error:?}");
         assert_eq!(asked, expected);
     }
@@ -797,10 +754,8 @@ fn a_dataset_that_fails_stops_no_other() {
             matches!(result, Err(PullError::Failed { .. })),
             "{result:?}"
         );
-        assert_eq!(
-            (reports.len(), service.take().len()),
-            (usize::from(has_journals), 6)
-        );
+        assert_eq!(reports.len(), usize::from(has_journals));
+        assert_eq!(service.take().len(), 6);
     }
 }
 
@@ -817,12 +772,7 @@ fn changes_count_once_they_are_saved() {
         notes.len() == 1 && notes[0].starts_with("a deadlock; trying again"),
         "{notes:?}"
     );
-    assert_eq!(
-        (
-            service.take().len(),
-            reports[0].done.entries,
-            reports[0].records
-        ),
-        (2, 2, 2)
-    );
+    assert_eq!(service.take().len(), 2);
+    assert_eq!(reports[0].done.entries, 2);
+    assert_eq!(reports[0].records, 2);
 }

@@ -131,10 +131,8 @@ fn swap_between_imports(
         });
         let swapped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| swap(&done)));
         over.store(true, Ordering::Relaxed);
-        let imported: Vec<_> = importers
-            .into_iter()
-            .map(|importer| importer.join())
-            .collect();
+        let imported = importers.into_iter();
+        let imported: Vec<_> = imported.map(|importer| importer.join()).collect();
         let ids = ids_in(site);
         let mut client = server.client(key);
         let mut served = || {
@@ -151,11 +149,8 @@ fn swap_between_imports(
         swapped
             .and(follows)
             .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        assert_eq!(
-            copy.records.into_keys().collect::<BTreeSet<u64>>(),
-            ids,
-            "the loader's copy"
-        );
+        let found = copy.records.into_keys().collect::<BTreeSet<u64>>();
+        assert_eq!(found, ids, "the loader's copy");
         let acknowledged = imported
             .into_iter()
             .flat_map(|all| all.expect("every import is done"))
@@ -198,10 +193,8 @@ fn compactions_between_imports_lose_nothing() {
             import.id
         );
     }
-    assert_eq!(
-        ids.len(),
-        acknowledged.len() + usize::try_from(RECORDS).unwrap()
-    );
+    let expected = acknowledged.len() + usize::try_from(RECORDS).unwrap();
+    assert_eq!(ids.len(), expected);
     assert_eq!(resyncs, 0, "tokens stay alive");
     assert!(acknowledged.len() as u64 >= swaps);
     println!(
@@ -280,14 +273,10 @@ fn restores_between_imports_lose_only_earlier_commits() {
         );
     }
     assert!(kept.is_subset(&ids), "the last backup is part of the file");
-    assert!(
-        resyncs > 0 && told >= swaps,
-        "{resyncs} resyncs, {told} imports"
-    );
-    let lost = acknowledged
-        .iter()
-        .filter(|import| !ids.contains(&import.id))
-        .count();
+    assert!(resyncs > 0, "{resyncs} resyncs, {told} imports");
+    assert!(told >= swaps, "{resyncs} resyncs, {told} imports");
+    let lost = acknowledged.iter();
+    let lost = lost.filter(|import| !ids.contains(&import.id)).count();
     println!(
         "{swaps} restores, {told} imports, {lost} of them undone by a restore, {resyncs} resyncs"
     );
@@ -306,9 +295,7 @@ fn a_writer_whose_file_was_replaced_gets_an_error() {
     let told = edit.commit();
     assert!(matches!(told, Err(StoreError::Replaced { .. })), "{told:?}");
     drop(writer);
-    assert_eq!(
-        site.json(["key", "list"])["keys"].as_array().unwrap().len(),
-        1
-    );
+    let count = site.json(["key", "list"])["keys"].as_array().unwrap().len();
+    assert_eq!(count, 1);
     site.check();
 }

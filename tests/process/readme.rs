@@ -39,11 +39,8 @@ fn served() -> Pulled {
             "--strict".as_ref(),
         ]);
         let journals = &told["datasets"]["journals"]["added"];
-        assert_eq!(
-            (&told["warning_count"], journals),
-            (&0.into(), &3_425.into()),
-            "{told}"
-        );
+        let expected = (&0.into(), &3_425.into());
+        assert_eq!((&told["warning_count"], journals), expected, "{told}");
         fs::read(site.db()).unwrap()
     });
     fs::write(site.db(), database).unwrap();
@@ -96,13 +93,7 @@ fn the_five_commands_work_in_order() {
         .collect();
     assert_eq!(
         programs,
-        [
-            "medfeed import",
-            "medfeed license",
-            "medfeed key",
-            "medfeed serve",
-            "curl -H"
-        ]
+        words!["medfeed import" "medfeed license" "medfeed key" "medfeed serve" "curl -H"]
     );
     let mut key = String::new();
     for line in &lines[..3] {
@@ -112,12 +103,8 @@ fn the_five_commands_work_in_order() {
     }
     assert!(key.starts_with("mfk_"), "{key}");
     let server = site.serve();
-    assert_eq!(
-        send(&server, &key, &lines[4]).items().len(),
-        1,
-        "{}",
-        lines[4]
-    );
+    let count = send(&server, &key, &lines[4]).items().len();
+    assert_eq!(count, 1, "{}", lines[4]);
     server.stop();
 }
 
@@ -143,11 +130,8 @@ fn the_questions_to_a_copy_find_something() {
     let asked = |(name, line): &(&'static str, String)| {
         let rest = line.strip_prefix("sqlite3 copy.sqlite ")?;
         let quote = rest.chars().next()?;
-        let sql = rest[1..]
-            .split(quote)
-            .next()
-            .filter(|sql| !sql.is_empty())
-            .map(str::to_owned)?;
+        let sql = rest[1..].split(quote).next();
+        let sql = sql.filter(|sql| !sql.is_empty()).map(str::to_owned)?;
         // A double-quoted question may hold single quotes.
         let sql = if quote == '"' {
             rest[1..].rsplit_once('"')?.0.to_owned()
@@ -195,10 +179,8 @@ fn the_search_of_a_copy_in_postgresql_finds_something() {
         .client(&database)
         .query(sql.trim_end_matches(';'), &[])
         .unwrap();
-    expect_found(
-        sql,
-        &rows.iter().map(|row| row.get(0)).collect::<Vec<String>>(),
-    );
+    let found = rows.iter().map(|row| row.get(0)).collect::<Vec<String>>();
+    expect_found(sql, &found);
 }
 
 #[test]
@@ -227,11 +209,8 @@ fn requests_in_manuals_are_answered() {
                 .unwrap()
                 .0
                 .replace(' ', "");
-            let shown = lines[at + 1..at + 3]
-                .iter()
-                .map(|(_, line)| line.as_str())
-                .collect::<String>()
-                .replace(' ', "");
+            let shown = lines[at + 1..at + 3].iter().map(|(_, line)| line.as_str());
+            let shown = shown.collect::<String>().replace(' ', "");
             assert!(shown.contains(&detail), "{name}: {detail}: {shown}");
             continue;
         }

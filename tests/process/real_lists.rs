@@ -115,11 +115,8 @@ fn lint_reports_no_real_day_or_place() {
     site.write("conferences.jsonl", lines);
     let summary = site.json(["import", "conferences.jsonl", "--create"]);
     for rule in words!["crowded_day" "country_in_city" "wrong_encoding" "html_escape"] {
-        let found = summary["warnings"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter(|finding| finding["rule"] == rule);
+        let found = summary["warnings"].as_array().unwrap().iter();
+        let found = found.filter(|finding| finding["rule"] == rule);
         assert_eq!(found.count(), 0, "{rule}");
     }
 }

@@ -69,12 +69,8 @@ const RECIPES: [(&str, &str, &str, Then<'_>); 6] = cases![
 fn recipes_of_the_examples_read_their_files() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/recipes");
     for (recipe, name, content, then) in RECIPES {
-        check(
-            name,
-            content.as_bytes(),
-            &format!("--recipe {folder}/{recipe}.toml"),
-            then,
-        );
+        let options = format!("--recipe {folder}/{recipe}.toml");
+        check(name, content.as_bytes(), &options, then);
     }
     let count = fs::read_dir(folder).unwrap().count();
     assert_eq!(count, RECIPES.len(), "each recipe is tested");
@@ -122,10 +118,8 @@ fn a_draft_keeps_texts_that_may_be_values() {
     ];
     for (rows, empty, expected) in cases {
         let site = Site::new();
-        site.write(
-            "list.csv",
-            format!("Event name,Abbreviation,City\n{rows}\n"),
-        );
+        let content = format!("Event name,Abbreviation,City\n{rows}\n");
+        site.write("list.csv", content);
         let draft = site.run(["template", "conferences", "--from", "list.csv"]);
         assert!(draft.stdout.contains(empty), "{draft:?}");
         site.write("list.toml", &draft.stdout);
@@ -187,10 +181,8 @@ fn only_mapped_columns_are_read_and_a_second_run_changes_nothing() {
 #[test]
 fn cells_that_count_as_empty_are_counted_once() {
     let site = Site::new();
-    site.write(
-        "list.csv",
-        "name,Place,issn_print,tags\nA,\"Rome, N/A\",x,\nB,N/A,y,\nC,\"Rome, Italy\",N/A,N/A\nD,Online (N/A),z,\n",
-    );
+    let content = "name,Place,issn_print,tags\nA,\"Rome, N/A\",x,\nB,N/A,y,\nC,\"Rome, Italy\",N/A,N/A\nD,Online (N/A),z,\n";
+    site.write("list.csv", content);
     site.write(
         "list.toml",
         "dataset = \"conferences\"\nmatch = [[\"name\"]]\nempty = [\"N/A\"]\nignore = [\"issn_print\"]\n[columns]\n\
@@ -198,11 +190,8 @@ fn cells_that_count_as_empty_are_counted_once() {
          abstract_due_date_status = \"check\"\nlate_breaking_due_date_status = \"check\"\n",
     );
     let done = site.run(["import", "list.csv", "--recipe", "list.toml", "--create"]);
-    let notes: Vec<&str> = done
-        .stderr
-        .lines()
-        .filter(|line| line.starts_with("note: "))
-        .collect();
+    let notes = done.stderr.lines();
+    let notes: Vec<&str> = notes.filter(|line| line.starts_with("note: ")).collect();
     let expected = [
         "note: city: 1 cell with `N/A` counts as empty",
         "note: country: 1 cell with `N/A` counts as empty",
@@ -229,18 +218,14 @@ fn a_draft_names_the_encoding() {
 #[test]
 fn a_column_of_a_filter_may_come_twice_and_leave_out_all_rows() {
     let site = Site::new();
-    site.write(
-        "list.toml",
-        "dataset = \"journals\"\n[where]\n\"Kind\" = \"journal\"\n",
-    );
+    let content = "dataset = \"journals\"\n[where]\n\"Kind\" = \"journal\"\n";
+    site.write("list.toml", content);
     for (kind, added) in [("book", 0), ("journal", 1)] {
         site.write("list.csv", format!("id,name,Kind,Kind\n1,NEJM,{kind},x\n"));
         let summary = site.json(["import", "list.csv", "--recipe", "list.toml", "--create"]);
         assert_eq!(summary["datasets"]["journals"]["added"], added, "{summary}");
-        assert!(
-            !summary["warnings"].to_string().contains("has no rows"),
-            "{summary}"
-        );
+        let text = summary["warnings"].to_string();
+        assert!(!text.contains("has no rows"), "{summary}");
     }
 }
 
@@ -308,10 +293,8 @@ fn corrected_words_are_words_that_lint_accepts() {
                 "{{\"id\":{id},\"name\":\"Congress {id}\",\"country\":\"{country}\",{STATUSES}}}\n"
             )
         };
-        let file = site.write(
-            "conferences.jsonl",
-            given.iter().enumerate().map(line).collect::<String>(),
-        );
+        let content = given.iter().enumerate().map(line).collect::<String>();
+        let file = site.write("conferences.jsonl", content);
         site.json([
             "import",
             file.to_str().unwrap(),
@@ -356,24 +339,18 @@ fn a_replacement_skips_no_row_that_may_be_a_record() {
 #[test]
 fn a_recipe_filters_and_ignores_members_of_json_objects() {
     let site = Site::new();
-    site.write(
-        "list.toml",
-        "dataset = \"journals\"\n[where]\nkind = \"journal\"\n",
-    );
+    let content = "dataset = \"journals\"\n[where]\nkind = \"journal\"\n";
+    site.write("list.toml", content);
     // The others have members of their own, another value, or no value.
-    let rows = [
-        r#"{"id":1,"name":"NEJM","kind":"journal"}"#,
-        r#"{"isbn":"X","kind":"book"}"#,
-        r#"{"id":2,"name":"Other","kind":null}"#,
-        r#"{"id":3,"name":"Other"}"#,
+    let rows = words![
+        r#"{"id":1,"name":"NEJM","kind":"journal"}"# r#"{"isbn":"X","kind":"book"}"#
+        r#"{"id":2,"name":"Other","kind":null}"# r#"{"id":3,"name":"Other"}"#
     ];
     site.write("list.jsonl", rows.join("\n"));
     let summary = site.json(["import", "list.jsonl", "--recipe", "list.toml", "--create"]);
     assert_eq!(summary["datasets"]["journals"]["added"], 1, "{summary}");
-    assert!(
-        summary["notes"].to_string().contains("3 rows are left out"),
-        "{summary}"
-    );
+    let text = summary["notes"].to_string();
+    assert!(text.contains("3 rows are left out"), "{summary}");
 
     let record =
         |formats: &str| format!("{{\"id\":1,\"name\":\"C\",\"formats\":{formats},{STATUSES}}}\n");
@@ -609,16 +586,12 @@ fn the_result_of_a_list_says_what_became_of_each_row() {
     for (dataset, recipe, list, expected) in cases {
         let site = Site::new();
         site.write("journals.csv", known);
-        assert_eq!(
-            site.run(["import", "journals.csv", "--create"]).code,
-            Some(0)
-        );
+        let code = site.run(["import", "journals.csv", "--create"]).code;
+        assert_eq!(code, Some(0));
         site.write("r.toml", format!("dataset = \"{dataset}\"\n{recipe}"));
         site.write("list.csv", list);
         let done = site.run(["import", "list.csv", "--recipe", "r.toml"]);
-        assert!(
-            done.code == Some(0) && done.stdout.contains(expected),
-            "{list}: {done:?}"
-        );
+        assert!(done.code == Some(0), "{list}: {done:?}");
+        assert!(done.stdout.contains(expected), "{list}: {done:?}");
     }
 }

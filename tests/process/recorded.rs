@@ -192,14 +192,10 @@ fn body_of(answer: &Answer, is_packed: bool) -> String {
 /// The requests: the listed ones, and one for each value of each filter of a list.
 fn wanted() -> Vec<String> {
     let listed = REQUESTS.lines().map(str::trim);
-    let mut requests: Vec<String> = listed
-        .filter(|request| !request.is_empty())
-        .map(str::to_owned)
-        .collect();
-    let lists = CONTRACT
-        .endpoints
-        .iter()
-        .filter(|endpoint| matches!(endpoint.resource, Resource::List(_)));
+    let requests = listed.filter(|request| !request.is_empty());
+    let mut requests: Vec<String> = requests.map(str::to_owned).collect();
+    let lists = CONTRACT.endpoints.iter();
+    let lists = lists.filter(|endpoint| matches!(endpoint.resource, Resource::List(_)));
     for endpoint in lists {
         for parameter in endpoint.parameters {
             let values = match (parameter.name, parameter.form) {

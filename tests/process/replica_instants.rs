@@ -13,7 +13,7 @@ use medfeed::replicate::layout;
 use medfeed::store::{Reader, StoreError};
 
 use super::published::{Place, note};
-use super::publishing::{commit, curated};
+use super::publishing::{commit, curated, published_in_folder};
 use super::publishing_damage::damage;
 use super::site::{Random, Site, cases_and_seed, conferences_of_version, wait_for};
 use crate::harness::counted;
@@ -104,10 +104,8 @@ impl History {
     fn import(&mut self) {
         self.version += 1;
         let count = 22 + u64::try_from(self.random.below(9)).unwrap();
-        let file = self.site.write(
-            "conferences.jsonl",
-            conferences_of_version(count, self.version),
-        );
+        let content = conferences_of_version(count, self.version);
+        let file = self.site.write("conferences.jsonl", content);
         self.site
             .json(["import".as_ref(), file.as_os_str(), "--replace".as_ref()]);
     }
@@ -276,12 +274,8 @@ impl History {
         );
         // The newest of the states that are too old, if there is one.
         let is_old = |slot: &u64| last + 1 - slot > days;
-        let expected = before
-            .iter()
-            .copied()
-            .filter(is_old)
-            .max()
-            .unwrap_or(before[0]);
+        let expected = before.iter();
+        let expected = expected.copied().filter(is_old).max().unwrap_or(before[0]);
         assert_eq!(
             (states[0], log[0]),
             (expected, expected),
@@ -364,9 +358,7 @@ fn an_instant_within_a_whole_state_is_refused() {
 }
 
 fn refuse_within_state(is_restored: bool) {
-    let site = curated();
-    let place = Place::folder(&site);
-    place.once(&site);
+    let (site, place) = published_in_folder();
     let earlier = site.backup("earlier.redb");
     let mut times = vec![contents(&site.db()).0];
     wait_for_next_second();
@@ -425,16 +417,12 @@ fn refuse_within_state(is_restored: bool) {
 
 #[test]
 fn a_backup_of_a_future_time_is_the_newest_state_with_a_warning() {
-    let site = curated();
-    let place = Place::folder(&site);
-    place.once(&site);
+    let (site, place) = published_in_folder();
     let file = site.path("then.redb");
     let backup = |at: Timestamp| {
         let (file, at) = (file.to_str().unwrap(), at.to_string());
-        let done = place.ends(
-            &site,
-            &["backup", "--json", file, "--from", &place.url, "--at", &at],
-        );
+        let args = ["backup", "--json", file, "--from", &place.url, "--at", &at];
+        let done = place.ends(&site, &args);
         assert_eq!(done.code, Some(0), "{at}: {done:?}");
         let newest = contents(&site.db()).0.to_string();
         assert_eq!(done.json()["last_commit_at"], newest, "{at}: {done:?}");
@@ -450,9 +438,7 @@ fn a_backup_of_a_future_time_is_the_newest_state_with_a_warning() {
 
 #[test]
 fn a_refused_backup_names_the_newest_possible_instant() {
-    let site = curated();
-    let place = Place::folder(&site);
-    place.once(&site);
+    let (site, place) = published_in_folder();
     let (mut expected, mut times) = (Vec::new(), Vec::new());
     for version in 1..=3 {
         wait_for_next_second();

@@ -51,15 +51,8 @@ pub fn wait_for_seq(origin: &Origin, admin: &mut Client) {
 
 /// Compares the answers of two servers to the same requests. Returns the tokens of both for the next comparison.
 pub fn compare(here: &mut Client, there: &mut Client, tokens: &[String]) -> Vec<String> {
-    let mut targets: Vec<String> = words![
-        "/v1/status" "/v1/conferences?limit=7" "/v1/conferences?country=Spain" "/v1/conferences?q=version"
-        "/v1/conferences/3" "/v1/conferences/999999" "/v1/journals" "/v1/conferences/changes"
-        "/v1/conferences/changes?updated_since=2020-01-01&limit=11" "/v1/exports/conferences"
-        "/v1/exports/conferences?format=csv" "/v1/exports/journals" "/v1/reference/therapy-areas"
-        "/v1/reference/tags?dataset=conferences" "/v1/reference/organizations?dataset=journals"
-    ]
-    .map(str::to_owned)
-    .into();
+    let targets = words!["/v1/status" "/v1/conferences?limit=7" "/v1/conferences?country=Spain" "/v1/conferences?q=version" "/v1/conferences/3" "/v1/conferences/999999" "/v1/journals" "/v1/conferences/changes" "/v1/conferences/changes?updated_since=2020-01-01&limit=11" "/v1/exports/conferences" "/v1/exports/conferences?format=csv" "/v1/exports/journals" "/v1/reference/therapy-areas" "/v1/reference/tags?dataset=conferences" "/v1/reference/organizations?dataset=journals"];
+    let mut targets: Vec<String> = targets.map(str::to_owned).into();
     targets.extend(
         tokens
             .iter()
@@ -195,17 +188,12 @@ pub fn mirror(origin: &Origin, store: &S3) {
     for folder in [layout::LOG, layout::STATES, layout::PARTS] {
         for object in origin.bucket().list(folder, None).unwrap() {
             if store.object(&object.name).is_none() {
-                store.set_object(
-                    &object.name,
-                    Some(origin.bucket().get(&object.name).unwrap().unwrap().bytes),
-                );
+                let bytes = Some(origin.bucket().get(&object.name).unwrap().unwrap().bytes);
+                store.set_object(&object.name, bytes);
             }
         }
     }
-    let alive = origin
-        .bucket()
-        .get(layout::ALIVE)
-        .unwrap()
-        .map(|alive| alive.bytes);
+    let alive = origin.bucket().get(layout::ALIVE).unwrap();
+    let alive = alive.map(|alive| alive.bytes);
     store.set_object(layout::ALIVE, alive);
 }

@@ -130,11 +130,8 @@ impl World {
 
     /// Starts the publisher's process.
     pub fn start_publisher(&mut self, options: &str) {
-        let log = File::options()
-            .append(true)
-            .create(true)
-            .open(self.site.path("publisher.log"))
-            .unwrap();
+        let log = self.site.path("publisher.log");
+        let log = File::options().append(true).create(true).open(log).unwrap();
         let mut command = self.place.command(&self.site, options);
         command
             .env("AWS_ACCESS_KEY_ID", CALLERS[0])
@@ -145,11 +142,8 @@ impl World {
 
     /// Fails if the publisher has ended by itself.
     pub fn expect_publisher(&mut self) {
-        let ended = self
-            .publisher
-            .as_mut()
-            .expect("it runs")
-            .ended_within(Duration::ZERO);
+        let publisher = self.publisher.as_mut().expect("it runs");
+        let ended = publisher.ended_within(Duration::ZERO);
         let log = || fs::read_to_string(self.site.path("publisher.log")).unwrap_or_default();
         assert_eq!(ended, None, "the publisher ended by itself: {}", log());
     }
@@ -184,11 +178,7 @@ impl World {
     pub fn next_write(&mut self, random: &mut Random) -> Vec<String> {
         self.version += 1;
         let scope = "license set all --create --yes --rate-limit 1000000 --dataset conferences --dataset journals";
-        let words = |text: &str| {
-            text.split_whitespace()
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        };
+        let words = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
         match random.below(18) {
             0 if self.has_backup => words("restore backup.redb --yes"),
             1 => words("compact"),
@@ -202,10 +192,8 @@ impl World {
             6 => self.import("journals.jsonl", journals(self.version)),
             _ => {
                 let count = 20 + u64::try_from(random.below(11)).unwrap();
-                self.import(
-                    "conferences.jsonl",
-                    conferences_of_version(count, self.version),
-                )
+                let rows = conferences_of_version(count, self.version);
+                self.import("conferences.jsonl", rows)
             }
         }
     }
@@ -213,11 +201,9 @@ impl World {
     /// The write that imports a file.
     pub fn import(&mut self, name: &str, content: String) -> Vec<String> {
         let file = self.site.write(name, content);
-        vec![
-            "import".to_owned(),
-            file.display().to_string(),
-            "--create".to_owned(),
-        ]
+        ["import", &file.display().to_string(), "--create"]
+            .map(str::to_owned)
+            .into()
     }
 
     /// Records a write that may have been done.
@@ -232,14 +218,13 @@ impl World {
     pub fn write(&mut self, args: &[String]) -> bool {
         let before = self.head();
         self.note(args.join(" "));
-        let done = self
-            .site
-            .run(args.iter().map(String::as_str).chain(["--json"]));
+        let args_of_run = args.iter().map(String::as_str).chain(["--json"]);
+        let done = self.site.run(args_of_run);
         assert_eq!(done.code, Some(0), "{args:?}: {done:?}");
         self.wrote(args);
         if args.starts_with(&["key".to_owned(), "create".to_owned()]) {
-            self.keys
-                .push(done.json()["id"].as_str().unwrap().to_owned());
+            let id = done.json()["id"].as_str().unwrap().to_owned();
+            self.keys.push(id);
         }
         let head = self.head();
         self.acknowledged.push(head);
@@ -270,11 +255,11 @@ impl World {
                 loop {
                     let ended = writer.ended_within(Duration::ZERO);
                     // While one file replaces the other, there is a moment at which neither can be read.
-                    if ended.is_some()
-                        || reader
-                            .refresh()
-                            .is_ok_and(|newest| newest.commit().head() != before)
-                    {
+                    let mut is_new = || {
+                        let newest = reader.refresh();
+                        newest.is_ok_and(|newest| newest.commit().head() != before)
+                    };
+                    if ended.is_some() || is_new() {
                         break ended;
                     }
                 }
@@ -306,45 +291,37 @@ impl World {
     /// Reads the new entries of the log. Checks that each entry names the one before, and is of the origin's history.
     pub fn read_line(&mut self) {
         let mut slot = self.line.last_key_value().map_or(0, |(slot, _)| *slot);
-        while let Some(object) = self
-            .place
-            .bucket
-            .get(&layout::log(slot + 1))
-            .expect("the bucket is there")
-        {
+        let object = |slot: u64| {
+            self.place
+                .bucket
+                .get(&layout::log(slot))
+                .expect("the bucket is there")
+        };
+        while let Some(object) = object(slot + 1) {
             slot += 1;
             let entry =
                 entry::decode(&object.bytes).unwrap_or_else(|error| panic!("slot {slot}: {error}"));
             let header = &entry.header;
             let id = *self.id.get_or_insert(header.id);
             assert_eq!((header.slot, header.id), (slot, id));
-            let parent = self
-                .line
-                .get(&(slot - 1))
-                .map_or([0; 32], |before| before.hash);
+            let parent = self.line.get(&(slot - 1));
+            let parent = parent.map_or([0; 32], |before| before.hash);
             assert_eq!(
                 header.parent, parent,
                 "slot {slot} names the entry before it"
             );
             let view = self.view();
             let is_held = view.holds(header.head()).unwrap();
-            let is_replaced = || {
-                view.restored_over()
-                    .unwrap()
-                    .is_some_and(|over| over.seq >= header.seq)
+            let over = view.restored_over().unwrap();
+            let is_replaced = over.is_some_and(|over| over.seq >= header.seq);
+            // It is of the history of the origin, or of one that was replaced.
+            assert!(is_held || is_replaced, "slot {slot}: {header:?}");
+            let known = Known {
+                hash: entry.hash,
+                head: header.head(),
+                digest: header.digest,
             };
-            assert!(
-                is_held || is_replaced(),
-                "slot {slot} is of no history of the origin: {header:?}"
-            );
-            self.line.insert(
-                slot,
-                Known {
-                    hash: entry.hash,
-                    head: header.head(),
-                    digest: header.digest,
-                },
-            );
+            self.line.insert(slot, known);
         }
     }
 
@@ -359,11 +336,8 @@ impl World {
         let Some((server, admin)) = &mut node.server else {
             return;
         };
-        assert_eq!(
-            server.process.ended_within(Duration::ZERO),
-            None,
-            "replica {at} ended by itself"
-        );
+        let found = server.process.ended_within(Duration::ZERO);
+        assert_eq!(found, None, "replica {at} ended by itself");
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -391,22 +365,16 @@ impl World {
             Err(error) => panic!("replica {at}: {error}"),
         };
         self.read_line();
-        let known = self
-            .line
-            .get(&mark.slot)
-            .unwrap_or_else(|| panic!("replica {at} is at slot {}", mark.slot));
+        let known = self.line.get(&mark.slot);
+        let known = known.unwrap_or_else(|| panic!("replica {at} is at slot {}", mark.slot));
         assert_eq!(
             (mark.hash, mark.digest),
             (known.hash, known.digest),
             "replica {at}, slot {}",
             mark.slot
         );
-        assert_eq!(
-            rows_of(&path),
-            (mark.id, known.head, known.digest),
-            "replica {at}, slot {}",
-            mark.slot
-        );
+        let expected = (mark.id, known.head, known.digest);
+        assert_eq!(rows_of(&path), expected, "replica {at}, slot {}", mark.slot);
         let node = &mut self.replicas[at];
         assert!(
             known.head.seq >= node.seq,
@@ -459,10 +427,8 @@ impl World {
         let head = self.head();
         let view = self.view();
         for acknowledged in &self.acknowledged {
-            assert!(
-                view.holds(*acknowledged).unwrap(),
-                "{acknowledged:?} is lost"
-            );
+            let is_held = view.holds(*acknowledged).unwrap();
+            assert!(is_held, "{acknowledged:?} is lost");
         }
         let seq = head.seq as f64;
         wait_until("the origin's server shows the commit", LONG, || {
@@ -492,23 +458,16 @@ impl World {
         self.site.check();
         self.place.check(&self.site);
         for slot in self.place.slots(layout::LOG) {
-            assert_eq!(
-                self.place.entry(slot).hash,
-                self.line[&slot].hash,
-                "slot {slot} was changed"
-            );
+            let hash = self.place.entry(slot).hash;
+            assert_eq!(hash, self.line[&slot].hash, "slot {slot} was changed");
         }
-        let checked = self
-            .place
-            .json(&self.site, &["check", "--from", &self.place.url]);
+        let args = ["check", "--from", &self.place.url];
+        let checked = self.place.json(&self.site, &args);
         assert_eq!(checked["slot"], self.last_slot());
         let (fresh, rows) = (Site::new(), rows_of(&self.site.db()));
         let server = fresh.start(self.place.serve_command(&fresh, ""));
-        compare(
-            &mut self.serving.client(&self.key),
-            &mut server.client(&self.key),
-            &self.tokens,
-        );
+        let (mut here, mut there) = (self.serving.client(&self.key), server.client(&self.key));
+        compare(&mut here, &mut there, &self.tokens);
         server.stop();
         assert_eq!(rows_of(&fresh.db()), rows, "a fresh replica");
         fresh.check();
@@ -528,17 +487,10 @@ impl World {
             server.stop();
             node.site.check();
         }
-        for site in [
-            &self.site,
-            &self.replicas[0].site,
-            &self.replicas[1].site,
-            &self.replicas[2].site,
-        ] {
-            let left: Vec<String> = site
-                .files()
-                .into_iter()
-                .filter(|name| name.contains("draft"))
-                .collect();
+        let replicas = self.replicas.iter().map(|node| &node.site);
+        for site in replicas.chain([&self.site]) {
+            let left = site.files().into_iter();
+            let left: Vec<String> = left.filter(|name| name.contains("draft")).collect();
             assert!(left.is_empty(), "{left:?}");
         }
     }
@@ -548,11 +500,8 @@ impl Drop for World {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let first = self.actions.len().saturating_sub(30);
-            eprintln!(
-                "the last actions, {}:\n{}",
-                self.place.kind,
-                self.actions[first..].join("\n")
-            );
+            let actions = self.actions[first..].join("\n");
+            eprintln!("the last actions, {}:\n{actions}", self.place.kind);
             let log = fs::read_to_string(self.site.path("publisher.log")).unwrap_or_default();
             let from = log.char_indices().rev().nth(3000).map_or(0, |(at, _)| at);
             eprintln!("the publisher's log:\n{}", &log[from..]);

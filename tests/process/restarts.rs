@@ -127,11 +127,8 @@ fn sharing_an_address_needs_the_consent_of_both() {
         let mut args = vec!["serve", "--listen", &address];
         args.extend(Some(second).filter(|option| !option.is_empty()));
         let done = site.ends(&args);
-        assert_eq!(
-            (done.code, done.stdout.as_str()),
-            (Some(1), ""),
-            "{first} {second}: {done:?}"
-        );
+        assert_eq!(done.code, Some(1), "{first} {second}: {done:?}");
+        assert_eq!(done.stdout.as_str(), "", "{first} {second}: {done:?}");
         done.assert_err(&address);
         done.assert_err("another program");
         server.stop();
@@ -154,11 +151,8 @@ fn a_closing_server_sends_connection_close() {
         assert_eq!(answer.status, 200);
         answer.header("connection") == Some("close")
     });
-    assert_eq!(
-        kept.read(&mut [0; 1]).unwrap_or(0),
-        0,
-        "and then it is closed"
-    );
+    let found = kept.read(&mut [0; 1]).unwrap_or(0);
+    assert_eq!(found, 0, "and then it is closed");
     let status = server.process.ended_within(SOON).expect("the server ends");
     assert_eq!(status.code(), Some(0));
     assert!(
@@ -194,16 +188,10 @@ fn a_running_download_finishes_before_the_server_ends() {
         });
         let mut nothing = [0; 1];
         idle.set_read_timeout(Some(SOON)).unwrap();
-        assert_eq!(
-            idle.read(&mut nothing).unwrap_or(0),
-            0,
-            "an idle connection is closed"
-        );
-        assert_eq!(
-            server.process.ended_within(Duration::from_millis(300)),
-            None,
-            "SIG{signal}: the download runs"
-        );
+        let found = idle.read(&mut nothing).unwrap_or(0);
+        assert_eq!(found, 0, "an idle connection is closed");
+        let found = server.process.ended_within(Duration::from_millis(300));
+        assert_eq!(found, None, "SIG{signal}: the download runs");
 
         answer.body.resize(length, 0);
         for piece in answer.body.chunks_mut(1 << 20) {
@@ -233,21 +221,16 @@ fn the_drain_time_ends_a_stalled_download() {
     assert_eq!(status.code(), Some(0));
     let took = asked.elapsed();
     assert!((250..5000).contains(&took.as_millis()), "it took {took:?}");
-    assert!(
-        server.logged().contains("connections were cut off"),
-        "{}",
-        server.logged()
-    );
+    let logged = server.logged();
+    assert!(logged.contains("connections were cut off"), "{logged}");
 }
 
 /// Starts a server on a listener that it inherits, as systemd does.
 fn activate(site: &Site, listener: &TcpListener) -> Server {
     let script = r#"exec 3<&0 0</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@""#;
     // The given address is on another machine. The server must not listen on it.
-    let mut command = site.in_shell(
-        script,
-        &site.command(["serve", "--listen", "192.0.2.1:1", "--log", "warn"]),
-    );
+    let inner = site.command(["serve", "--listen", "192.0.2.1:1", "--log", "warn"]);
+    let mut command = site.in_shell(script, &inner);
     command.stdin(Stdio::from(OwnedFd::from(listener.try_clone().unwrap())));
     site.start(command)
 }
@@ -351,11 +334,8 @@ fn systemd_is_notified_of_start_reload_and_stop() {
     for _ in 0..2 {
         server.process.signal("HUP");
         let reloading = told();
-        assert_eq!(
-            (reloading.len(), reloading[0].as_str()),
-            (2, "RELOADING=1"),
-            "{reloading:?}"
-        );
+        assert_eq!(reloading.len(), 2, "{reloading:?}");
+        assert_eq!(reloading[0].as_str(), "RELOADING=1", "{reloading:?}");
         let since = reloading[1]
             .strip_prefix("MONOTONIC_USEC=")
             .and_then(|time| time.parse::<u64>().ok());

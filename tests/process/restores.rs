@@ -1,5 +1,6 @@
 //! Restores: back to a backup. Tokens of the lost commits end, and revoked keys stay revoked.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -31,11 +32,8 @@ fn shows(client: &mut Client, version: u64) {
 
 fn status_of(site: &Site, id: &str) -> String {
     let listed = site.json(["key", "list"]);
-    let found = listed["keys"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|key| key["id"] == id);
+    let mut found = listed["keys"].as_array().unwrap().iter();
+    let found = found.find(|key| key["id"] == id);
     found.map_or("missing".to_owned(), |key| {
         key["status"].as_str().unwrap().to_owned()
     })
@@ -64,37 +62,26 @@ fn a_restore_goes_back_and_ends_every_older_token() {
     tokens.push(token(&mut client));
 
     let told = restore(&site, "backup.redb");
-    assert_eq!(
-        told["records"],
-        json!({"conferences": [15, 12], "journals": [0, 0]})
-    );
-    assert!(
-        told["restored_to"].is_string() && told["replaced_from"].is_string(),
-        "{told}"
-    );
+    let records = json!({"conferences": [15, 12], "journals": [0, 0]});
+    assert_eq!(told["records"], records);
+    assert!(told["restored_to"].is_string(), "{told}");
+    assert!(told["replaced_from"].is_string(), "{told}");
     // Times are whole seconds, so both commits may have the same time.
-    assert!(
-        told["restored_to"].as_str() <= told["replaced_from"].as_str(),
-        "{told}"
-    );
+    let is_earlier = told["restored_to"].as_str() <= told["replaced_from"].as_str();
+    assert!(is_earlier, "{told}");
     for member in ["licenses", "keys_that_stop", "keys_that_stay_revoked"] {
         assert_eq!(told[member], json!([]), "{member}: {told}");
     }
-    assert!(
-        fs::read(site.path("backup.redb")).unwrap() == backup,
-        "the backup stays as it is"
-    );
+    let is_same = fs::read(site.path("backup.redb")).unwrap() == backup;
+    assert!(is_same, "the backup stays as it is");
     site.check();
 
     shows(&mut client, 1);
     for old in &tokens {
         let answer = client.get(&since(old));
         answer.assert_problem(410, "resync_required");
-        assert_eq!(
-            client.get(&format!("{}&resync=diff", since(old))).status,
-            410,
-            "nor by a difference"
-        );
+        let status = client.get(&format!("{}&resync=diff", since(old))).status;
+        assert_eq!(status, 410, "nor by a difference");
     }
     let fresh = token(&mut client);
     assert!(client.get(&since(&fresh)).items().is_empty());
@@ -109,13 +96,19 @@ fn a_restore_goes_back_and_ends_every_older_token() {
             );
         }
     }
-    assert_eq!(
-        client.get(&since(&fresh)).items().len(),
-        13,
-        "a caller that loaded again continues"
-    );
+    let count = client.get(&since(&fresh)).items().len();
+    assert_eq!(count, 13, "a caller that loaded again continues");
     server.stop();
     site.check();
+}
+
+/// The time and seq of a commit, as messages name them.
+fn of_commit(commit: &Value) -> String {
+    format!(
+        "of {}, seq {}",
+        commit["time"].as_str().unwrap(),
+        commit["seq"]
+    )
 }
 
 /// The descriptions of the newest commits, the newest first.
@@ -139,22 +132,16 @@ fn a_restore_is_in_the_history_and_in_the_log() {
 
     restore(&site, "backup.redb");
     let told = format!(
-        "restored from a backup of {}, seq {}; the replaced database was of {}, seq {}",
-        saved["time"].as_str().unwrap(),
-        saved["seq"],
-        replaced["time"].as_str().unwrap(),
-        replaced["seq"]
+        "restored from a backup {}; the replaced database was {}",
+        of_commit(&saved),
+        of_commit(&replaced)
     );
     let commits = history(&site);
-    let seq = commits[0]["seq"].as_u64().unwrap();
-    assert_eq!(
-        (&commits[0]["what"], &commits[0]["who"]),
-        (&json!(told), &saved["who"])
-    );
-    assert_eq!(
-        (seq, &commits[0]["records"]),
-        (saved["seq"].as_u64().unwrap() + 1, &json!([]))
-    );
+    let last = &commits[0];
+    assert_eq!(last["what"], told);
+    assert_eq!(last["who"], saved["who"]);
+    assert_eq!(last["seq"], saved["seq"].as_u64().unwrap() + 1);
+    assert_eq!(last["records"], json!([]));
     assert_eq!(commits[1], saved, "the backup's history continues");
     assert!(commits[0]["time"].as_str() >= saved["time"].as_str());
     assert!(site.run(["log"]).stdout.contains(&told));
@@ -168,12 +155,8 @@ fn a_restore_is_in_the_history_and_in_the_log() {
     server.wait_for_log("serves a commit");
     let logged = server.logged();
     assert!(logged.contains(&told), "{logged}");
-    assert!(
-        String::from_utf8(admin.get("/").body)
-            .unwrap()
-            .contains(&told),
-        "the operators' page"
-    );
+    let page = String::from_utf8(admin.get("/").body).unwrap();
+    assert!(page.contains(&told), "the operators' page");
     let behind = client.get("/v1/conferences/changes?updated_since=2020-01-01");
     assert_eq!(behind.items().len(), 13, "the commit is in no feed");
 
@@ -186,30 +169,16 @@ fn a_restore_is_in_the_history_and_in_the_log() {
     });
     assert_eq!(status(&mut client), before.0);
     assert_eq!(client.get(&since(&before.1)).status, 410);
-    let whats: Vec<Value> = history(&site)
-        .iter_mut()
-        .take(3)
-        .map(|commit| commit["what"].take())
-        .collect();
-    assert!(
-        whats[0]
-            .as_str()
-            .unwrap()
-            .starts_with("restored from a backup of ")
-            && whats[2] == told,
-        "{whats:?}"
-    );
+    let commits = history(&site);
+    let what = commits[0]["what"].to_string();
+    assert!(what.starts_with("\"restored from a backup of "), "{what}");
+    assert_eq!(commits[2]["what"], told);
     // The log names the last restore, and the commits since then.
-    server.wait_for_log(&format!("what={}", whats[0]));
+    server.wait_for_log(&format!("what={what}"));
     let logged = server.logged();
     let (_, last) = logged.rsplit_once(warned).unwrap();
-    assert!(
-        last.lines()
-            .next()
-            .unwrap()
-            .contains(&format!("by={}", whats[0])),
-        "{last}"
-    );
+    let line = last.lines().next().unwrap();
+    assert!(line.contains(&format!("by={what}")), "{last}");
     assert_eq!(last.matches("serves a commit").count(), 1, "{last}");
     server.stop();
     site.check();
@@ -227,16 +196,10 @@ fn a_restore_without_an_earlier_database_reports_less() {
     let server = site.serve();
     let old = token(&mut server.client(&key));
     server.stop();
-    let of_backup = format!(
-        "restored from a backup of {}, seq {}",
-        saved["time"].as_str().unwrap(),
-        saved["seq"]
-    );
-    let of_empty = format!(
-        "restored from a backup without commits; the replaced database was of {}, seq {}",
-        saved["time"].as_str().unwrap(),
-        saved["seq"]
-    );
+    let of_saved = of_commit(&saved);
+    let of_backup = format!("restored from a backup {of_saved}");
+    let of_empty =
+        format!("restored from a backup without commits; the replaced database was {of_saved}");
     let garbage = format!("{of_backup}; the replaced database could not be read");
     let steps: [(&str, Option<&[u8]>, &str); 3] = [
         ("empty.redb", None, &of_empty),
@@ -252,19 +215,14 @@ fn a_restore_without_an_earlier_database_reports_less() {
         let told = restore(&site, backup);
         assert_eq!(history(&site)[0]["what"], expected, "{backup}");
         if damage == Some(b"") {
-            assert_eq!(
-                told["records"]["conferences"],
-                json!([0, 3]),
-                "there is no database"
-            );
+            // There is no database.
+            assert_eq!(told["records"]["conferences"], json!([0, 3]));
         }
         site.check();
     }
     let server = site.serve();
-    assert_eq!(
-        server.client(&key).get(&since(&old)).problem(),
-        "resync_required"
-    );
+    let problem = server.client(&key).get(&since(&old)).problem();
+    assert_eq!(problem, "resync_required");
     server.stop();
 }
 
@@ -274,36 +232,25 @@ fn a_replica_logs_and_records_a_restore_of_its_origin() {
     origin.site.backup("backup.redb");
     let replica = origin.replica();
     let (server, mut admin) = super::replicas::serve(&replica, "");
-    origin.site.import(
-        "conferences.jsonl",
-        conferences_of_version(super::replicas::COUNT, 1),
-    );
+    let rows = conferences_of_version(super::replicas::COUNT, 1);
+    origin.site.import("conferences.jsonl", rows);
     origin.publish();
     super::replicas::wait_for_seq(&origin, &mut admin);
     restore(&origin.site, "backup.redb");
-    let told = history(&origin.site)[0]["what"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    assert!(
-        told.starts_with("restored from a backup of ")
-            && told.contains("; the replaced database was of "),
-        "{told}"
-    );
+    let commits = history(&origin.site);
+    let told = commits[0]["what"].as_str().unwrap();
+    assert!(told.starts_with("restored from a backup of "), "{told}");
+    assert!(told.contains("; the replaced database was of "), "{told}");
     let done = origin.site.run(["key", "create", "--license", "all"]);
-    assert!(
-        done.code == Some(0) && !done.stderr.contains("warning"),
-        "it is no copy of another file: {done:?}"
-    );
+    // It is no copy of another file.
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(!done.stderr.contains("warning"), "{done:?}");
     origin.publish();
-    server.wait_for_log(&told);
+    server.wait_for_log(told);
     server.wait_for_log("the database file was replaced by one with another history");
     server.stop();
-    assert!(
-        history(&replica.site)
-            .iter()
-            .any(|commit| commit["what"] == told)
-    );
+    let commits = history(&replica.site);
+    assert!(commits.iter().any(|commit| commit["what"] == told));
     replica.site.check();
 }
 
@@ -334,51 +281,26 @@ fn keys_revoked_in_database_or_backup_stay_revoked() {
     let server = site.serve();
 
     let told = restore(&site, "backup.redb");
-    let mut changes: Vec<(&str, &str)> = told["licenses"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|change| {
-            (
-                change["license"].as_str().unwrap(),
-                change["change"].as_str().unwrap(),
-            )
-        })
-        .collect();
-    changes.sort_unstable();
-    assert_eq!(
-        changes,
-        [
-            ("again", "is another license of the same name in the backup"),
-            ("new", "is not in the backup"),
-            ("rate", "has another rate limit in the backup"),
-            ("removed", "comes back with the backup"),
-            ("scope", "has another scope in the backup"),
-        ]
-    );
-    let sorted = |member: &str| {
-        let mut ids: Vec<&str> = told[member]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|id| id.as_str().unwrap())
-            .collect();
-        ids.sort_unstable();
-        ids
+    let changes = told["licenses"].as_array().unwrap().iter();
+    let changes = changes.map(|change| format!("{} {}", change["license"], change["change"]));
+    let changes: BTreeSet<String> = changes.collect();
+    let expected = cases![
+        "again", "is another license of the same name in the backup";
+        "new", "is not in the backup";
+        "rate", "has another rate limit in the backup";
+        "removed", "comes back with the backup";
+        "scope", "has another scope in the backup";
+    ];
+    let expected = expected.map(|(name, change)| format!("\"{name}\" \"{change}\""));
+    assert_eq!(changes, BTreeSet::from(expected));
+    let of = |member: &str| -> BTreeSet<String> {
+        let ids = told[member].as_array().unwrap().iter();
+        ids.map(|id| id.as_str().unwrap().to_owned()).collect()
     };
-    let expected = |ids: &[&'_ str]| {
-        let mut ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
-        ids.sort_unstable();
-        ids
-    };
-    assert_eq!(
-        sorted("keys_that_stop"),
-        expected(&[&late, replaced["id"].as_str().unwrap()])
-    );
-    assert_eq!(
-        sorted("keys_that_stay_revoked"),
-        expected(&[&after, &swapped, &orphan])
-    );
+    let successor = replaced["id"].as_str().unwrap().to_owned();
+    assert_eq!(of("keys_that_stop"), [late.clone(), successor].into());
+    let revoked = [after.clone(), swapped.clone(), orphan.clone()];
+    assert_eq!(of("keys_that_stay_revoked"), revoked.into());
     for (id, status) in [
         (&kept, "active"),
         (&before, "revoked"),
@@ -422,16 +344,10 @@ fn a_restore_from_no_backup_is_refused() {
     let files = site.files();
     for (backup, expected) in cases {
         let done = site.run(["restore", backup, "--yes", "--json"]);
-        assert_eq!(done.code, Some(1), "{backup}: {done:?}");
-        assert!(
-            done.json()["error"].as_str().unwrap().contains(expected),
-            "{backup}: {done:?}"
-        );
+        done.assert_error(expected);
         assert_eq!(site.files(), files, "{backup}");
-        assert!(
-            fs::read(site.db()).unwrap() == before,
-            "{backup}: the database changed"
-        );
+        let is_same = fs::read(site.db()).unwrap() == before;
+        assert!(is_same, "{backup}: the database changed");
     }
 }
 
@@ -479,27 +395,17 @@ fn a_database_that_cannot_be_read_is_replaced_only_with_yes() {
         fs::write(site.db(), &content).unwrap();
         let files = site.files();
         let done = site.run(["restore", "backup.redb", "--json"]);
-        assert_eq!(done.code, Some(1), "{what}: {done:?}");
-        let told = done.json()["error"].as_str().unwrap().to_owned();
-        assert!(
-            told.contains("cannot be read") && told.contains("--yes") && told.contains("revoked"),
-            "{what}: {told}"
-        );
+        for part in ["cannot be read", "--yes", "revoked"] {
+            done.assert_error(part);
+        }
         assert_eq!(site.files(), files, "{what}");
-        assert!(
-            fs::read(site.db()).unwrap() == content,
-            "{what}: the file changed"
-        );
+        let is_same = fs::read(site.db()).unwrap() == content;
+        assert!(is_same, "{what}: the file changed");
         let told = restore(&site, "backup.redb");
-        assert!(
-            told["unreadable"].is_string() && told["replaced_from"].is_null(),
-            "{what}: {told}"
-        );
-        assert_eq!(
-            (&told["records"]["conferences"], &told["licenses"]),
-            (&json!([null, 500]), &json!([])),
-            "{what}"
-        );
+        assert!(told["unreadable"].is_string(), "{what}: {told}");
+        assert!(told["replaced_from"].is_null(), "{what}: {told}");
+        assert_eq!(told["records"]["conferences"], json!([null, 500]), "{what}");
+        assert_eq!(told["licenses"], json!([]), "{what}");
         site.check();
         let server = site.serve();
         assert_eq!(seen(&mut server.client(&key)), 0, "{what}");
@@ -567,9 +473,8 @@ fn a_lost_file_is_restored_as_the_database_that_its_note_names() {
     let mut origin = super::origin::Origin::new(site);
     let id = origin.view().id().unwrap();
     origin.site.backup("published.redb");
-    origin
-        .site
-        .import("conferences.jsonl", conferences_of_version(9, 1));
+    let rows = conferences_of_version(9, 1);
+    origin.site.import("conferences.jsonl", rows);
     origin.publish();
     for backup in ["unpublished.redb", "published.redb"] {
         fs::remove_file(origin.site.db()).unwrap();
@@ -622,21 +527,12 @@ fn a_replaced_file_with_equal_seqs_and_counts_is_noticed() {
         });
         let mut cached = server.client(&key).with_header("if-none-match", &etag);
         let answer = cached.get("/v1/conferences");
-        assert_eq!(
-            (answer.status, version_of(&answer.items())),
-            (200, 2),
-            "{how}"
-        );
-        assert_eq!(
-            client.get("/v1/conferences/1").json()["data"]["venue"],
-            "version 2",
-            "{how}"
-        );
-        assert_eq!(
-            client.get(&since(&old)).problem(),
-            "resync_required",
-            "{how}"
-        );
+        assert_eq!(answer.status, 200, "{how}");
+        assert_eq!(version_of(&answer.items()), 2, "{how}");
+        let record = client.get("/v1/conferences/1").json();
+        assert_eq!(record["data"]["venue"], "version 2", "{how}");
+        let problem = client.get(&since(&old)).problem();
+        assert_eq!(problem, "resync_required", "{how}");
         server.stop();
         site.check();
     }

@@ -18,7 +18,7 @@ use super::clocks::{Clock, wait_for_clock};
 use super::monitoring::{scrape, start_watched};
 use super::origin::{Replica, url_of};
 use super::published::{Place, note};
-use super::publishing::curated;
+use super::publishing::{curated, in_folder, published_in_folder};
 use super::replicas::seq_of;
 use super::site::{Random, SOON, Server, Site, wait_for, wait_until_every};
 use crate::properties::variable;
@@ -214,8 +214,7 @@ fn a_revoked_key_gets_401_on_every_replica() {
         ),
     };
     let mut random = Random::new(seed);
-    let site = curated();
-    let place = Place::folder(&site);
+    let (site, place) = in_folder();
     let publisher = place.start(&site, publishing);
     let sound = site.key("all", &[]).1;
     let mut watched: Vec<LinkedReplica> = [None, Some(HOUR_S), Some(-HOUR_S)]
@@ -283,9 +282,7 @@ fn a_revoked_key_gets_401_on_every_replica() {
 
 #[test]
 fn staleness_does_not_depend_on_the_wall_clock() {
-    let site = curated();
-    let place = Place::folder(&site);
-    place.once(&site);
+    let (site, place) = published_in_folder();
     let key = site.key("all", &[]).1;
     place.once(&site);
     // With a clock that is set ahead by an hour, the replica is not stale earlier. With one that is set back by an

@@ -424,10 +424,8 @@ async fn answer(
         .as_str()
         .trim_start_matches('/')
         .to_owned();
-    let authorization = request
-        .headers()
-        .get(AUTHORIZATION)
-        .and_then(|value| value.to_str().ok());
+    let authorization = request.headers().get(AUTHORIZATION);
+    let authorization = authorization.and_then(|value| value.to_str().ok());
     let fault = shared.next_fault(request.method(), &target, authorization.unwrap_or_default());
     let told = format!("{} {target}", request.method());
     shared.requests.lock().unwrap().push(told.clone());
@@ -568,11 +566,8 @@ impl Store {
             )
         };
         let body = input.body.map(Body::from).unwrap_or_default();
-        let bytes = body
-            .collect()
-            .await
-            .map_err(|_| s3_error!(IncompleteBody))?
-            .to_bytes();
+        let bytes = body.collect().await;
+        let bytes = bytes.map_err(|_| s3_error!(IncompleteBody))?.to_bytes();
         let creates =
             input.if_none_match.is_some() && !self.0.ignores_conditions.load(Ordering::SeqCst);
         let races = creates && self.0.races.load(Ordering::SeqCst);

@@ -268,10 +268,8 @@ pub struct MemoryDataset {
 impl MemoryCopy {
     /// A copy of one dataset that holds these records.
     pub fn of(dataset: Dataset, token: &str, ids: &[i64], verified_at: i64) -> MemoryCopy {
-        let records = ids
-            .iter()
-            .map(|id| (*id, format!("{{\"id\":{id}}}")))
-            .collect();
+        let records = ids.iter().map(|id| (*id, format!("{{\"id\":{id}}}")));
+        let records = records.collect();
         let held = MemoryDataset {
             token: token.to_owned(),
             records,

@@ -46,20 +46,16 @@ impl Secrets {
             .filter(|word| word.len() >= PIECE)
             .flat_map(|word| word.windows(PIECE).filter(|piece| self.0.contains(*piece)))
             .collect();
-        let first = found
-            .iter()
-            .next()
-            .map(|piece| String::from_utf8_lossy(piece).into_owned());
+        let first = found.iter().next();
+        let first = first.map(|piece| String::from_utf8_lossy(piece).into_owned());
         (found.len(), first)
     }
 
     fn assert_not_in(&self, output: &str, text: &[u8]) {
         if let (_, Some(piece)) = self.find(text) {
             let text = String::from_utf8_lossy(text);
-            let line = text
-                .lines()
-                .find(|line| line.contains(&piece))
-                .unwrap_or_default();
+            let mut line = text.lines();
+            let line = line.find(|line| line.contains(&piece)).unwrap_or_default();
             panic!("`{piece}`, of a secret, is in {output}: {line:.500}");
         }
     }
@@ -128,10 +124,8 @@ fn issue(site: &Site) -> Vec<Issued> {
         })
         .collect();
     // Replaces usable keys by keys that are usable too.
-    let usable: Vec<usize> = (0..24)
-        .filter(|number| keys[*number].status != 401)
-        .take(12)
-        .collect();
+    let usable = (0..24).filter(|number| keys[*number].status != 401);
+    let usable: Vec<usize> = usable.take(12).collect();
     for number in usable {
         let old = &mut keys[number];
         let overlap = if number % 2 == 0 { "1h" } else { "0s" };
@@ -423,10 +417,8 @@ fn search_everywhere(site: &Site) -> Secrets {
         );
         secrets.assert_not_in("the log", log.as_bytes());
         assert!(!log.contains('\u{1b}'), "{format}: colors in a file");
-        let used = site
-            .files()
-            .into_iter()
-            .filter(|name| name.starts_with("feed.redb.usage-"));
+        let used = site.files().into_iter();
+        let used = used.filter(|name| name.starts_with("feed.redb.usage-"));
         let used: Vec<u8> = used
             .flat_map(|name| fs::read(site.path(&name)).unwrap())
             .collect();

@@ -126,15 +126,11 @@ fn changes_of_keys_take_effect_while_serving() {
         "once is enough"
     );
 
-    let (_, elsewhere) = site.key(
-        "all",
-        &["--allow-ip", "192.0.2.0/24", "--allow-ip", "2001:db8::1"],
-    );
+    let settings = ["--allow-ip", "192.0.2.0/24", "--allow-ip", "2001:db8::1"];
+    let (_, elsewhere) = site.key("all", &settings);
     comes(&elsewhere, "403 ip_not_allowed");
-    let (_, here) = site.key(
-        "all",
-        &words!["--allow-ip" "192.0.2.7" "--allow-ip" "::ffff:127.0.0.0/104"],
-    );
+    let settings = words!["--allow-ip" "192.0.2.7" "--allow-ip" "::ffff:127.0.0.0/104"];
+    let (_, here) = site.key("all", &settings);
     comes(&here, "ok");
 
     site.check();

@@ -80,12 +80,8 @@ fn only_one_of_several_replicas_that_load_into_one_file_runs() {
         assert_eq!(server.client(&key).get("/v1/conferences/1").status, 200);
         server.stop();
     }
-    let left: Vec<String> = replica
-        .site
-        .files()
-        .into_iter()
-        .filter(|name| name.contains("draft"))
-        .collect();
+    let left = replica.site.files().into_iter();
+    let left: Vec<String> = left.filter(|name| name.contains("draft")).collect();
     assert!(left.is_empty(), "{left:?}");
     replica.site.check();
 }

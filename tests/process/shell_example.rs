@@ -95,11 +95,8 @@ fn a_file_follows_the_feed() {
     fs::write(&copy.file, "{}\n").unwrap();
     told("records loaded");
     settle(&copy, &mut client);
-    let left: Vec<String> = site
-        .files()
-        .into_iter()
-        .filter(|name| name.starts_with("copy"))
-        .collect();
+    let left = site.files().into_iter();
+    let left: Vec<String> = left.filter(|name| name.starts_with("copy")).collect();
     assert_eq!(left, ["copy", "copy.tokens"]);
 }
 
@@ -185,11 +182,8 @@ fn a_script_killed_between_renames_continues_where_it_stopped() {
             "200 changes applied"
         };
         assert_eq!(copy.update(), rest, "killed at {killed_at}");
-        assert_eq!(
-            records(&copy.file),
-            client.get("/v1/exports/conferences").lines(),
-            "killed at {killed_at}"
-        );
+        let expected = client.get("/v1/exports/conferences").lines();
+        assert_eq!(records(&copy.file), expected, "killed at {killed_at}");
     }
 }
 

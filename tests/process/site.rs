@@ -212,6 +212,14 @@ impl Done {
         assert!(is_shown, "not {code} and `{text}`: {self:?}");
     }
 
+    /// Asserts that a command with `--json` failed, and that its error contains a text.
+    #[track_caller]
+    pub fn assert_error(&self, text: &str) {
+        let error = self.json()["error"].as_str().expect("an error").to_owned();
+        let is_told = self.code == Some(1) && error.contains(text);
+        assert!(is_told, "not 1 and `{text}`: {self:?}");
+    }
+
     /// How often standard output contains a text.
     pub fn count(&self, text: &str) -> usize {
         self.stdout.matches(text).count()
@@ -308,10 +316,8 @@ impl Site {
 
     /// Runs a command with `--json`. It must succeed.
     pub fn json(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Value {
-        let mut args: Vec<_> = args
-            .into_iter()
-            .map(|arg| arg.as_ref().to_owned())
-            .collect();
+        let args = args.into_iter();
+        let mut args: Vec<_> = args.map(|arg| arg.as_ref().to_owned()).collect();
         args.push("--json".into());
         let done = self.run(&args);
         assert_eq!(done.code, Some(0), "{args:?}: {done:?}");
@@ -510,10 +516,8 @@ impl Site {
         // The binary of the tests prints lines of its own first.
         while !first.contains("listening on ") && stdout.read_line(&mut first).expect("UTF-8") > 0 {
         }
-        let url = first
-            .trim_end()
-            .split_once("listening on ")
-            .map(|(_, url)| url);
+        let url = first.trim_end().split_once("listening on ");
+        let url = url.map(|(_, url)| url);
         let told = url.and_then(|url| url.split_once("://"));
         let Some((scheme, Ok(address))) =
             told.map(|(scheme, address)| (scheme.to_owned(), address.parse()))

@@ -120,11 +120,8 @@ impl Curator {
                 2024 + id % 4
             )
         };
-        let there = self
-            .versions
-            .iter()
-            .enumerate()
-            .filter(|(_, version)| **version != 0);
+        let there = self.versions.iter();
+        let there = there.enumerate().filter(|(_, version)| **version != 0);
         let content: String = there.map(line).collect();
         let file = site.write("conferences.jsonl", content);
         site.json([
@@ -178,11 +175,8 @@ fn ask(address: SocketAddr, key: &str, load: &Load, seed: u64) {
             _ => "/v1/exports/conferences".to_owned(),
         };
         let answer = client.get(&target);
-        assert!(
-            [200, 404].contains(&answer.status),
-            "{target}: {}",
-            answer.status
-        );
+        let status = answer.status;
+        assert!([200, 404].contains(&status), "{target}: {status}");
         count(&load.answers);
         load.pause(Duration::from_millis(20));
     }
@@ -251,10 +245,8 @@ struct Watch<'s> {
 /// The growth per hour after the warm-up: the slope of the least squares.
 fn per_hour(series: &[(Duration, f64)]) -> f64 {
     let warm_up = series.last().expect("a sample").0.mul_f64(WARM_UP);
-    let judged = series
-        .iter()
-        .filter(|(at, _)| *at >= warm_up)
-        .map(|(at, value)| (at.as_secs_f64() / 3600.0, *value));
+    let judged = series.iter().filter(|(at, _)| *at >= warm_up);
+    let judged = judged.map(|(at, value)| (at.as_secs_f64() / 3600.0, *value));
     let judged: Vec<(f64, f64)> = judged.collect();
     let mean =
         |of: fn(&(f64, f64)) -> f64| judged.iter().map(of).sum::<f64>() / judged.len() as f64;
@@ -364,10 +356,8 @@ fn nothing_grows_under_a_mixed_load() {
     let all = site.open_key();
     site.license("part", "--dataset conferences --country Japan");
     let (_, part) = site.key("part", &[]);
-    let (server, mut admin) = start_watched(
-        &site,
-        site.serve_command(&format!("{MONITORED} --change-delay 1s")),
-    );
+    let command = site.serve_command(&format!("{MONITORED} --change-delay 1s"));
+    let (server, mut admin) = start_watched(&site, command);
     let place = Place::folder(&site);
     let publisher = place.start(&site, "");
     let replica = Replica {
@@ -427,11 +417,8 @@ fn nothing_grows_under_a_mixed_load() {
         });
     }
     let expected = exported(&mut server.client(&all), "conferences");
-    assert_eq!(
-        exported(&mut replicated.client(&all), "conferences"),
-        expected,
-        "the replica"
-    );
+    let found = exported(&mut replicated.client(&all), "conferences");
+    assert_eq!(found, expected, "the replica");
     wait_until("the copy has caught up", SOON, || {
         (read(&copy, "conferences").ok()??.lines == expected.lines).then_some(())
     });

@@ -120,11 +120,8 @@ fn serve(
     let (stop, stopped) = oneshot::channel::<()>();
     let running = runtime.spawn(server.run(async move { drop(stopped.await) }));
     ask(address, &count, stop);
-    assert_eq!(
-        runtime.block_on(running).unwrap().unwrap(),
-        0,
-        "connections cut off"
-    );
+    let found = runtime.block_on(running).unwrap().unwrap();
+    assert_eq!(found, 0, "connections cut off");
     count.answers.load(Ordering::SeqCst)
 }
 
@@ -177,23 +174,14 @@ fn a_slow_poll_delays_no_other_answer() {
                 .header("ratelimit-remaining")
                 .unwrap()
                 .to_owned();
-            assert_eq!(
-                remaining,
-                (limit - asked).to_string(),
-                "each request is counted once"
-            );
+            let expected = (limit - asked).to_string();
+            assert_eq!(remaining, expected, "each request is counted once");
         });
     });
-    assert_eq!(
-        source.max_polling.load(Ordering::SeqCst),
-        1,
-        "one poll serves all equal requests"
-    );
-    assert_eq!(
-        heard,
-        u64::try_from(STALE + 2 * good.len() + 1).unwrap(),
-        "each answer is counted once"
-    );
+    let found = source.max_polling.load(Ordering::SeqCst);
+    assert_eq!(found, 1, "one poll serves all equal requests");
+    let expected = u64::try_from(STALE + 2 * good.len() + 1).unwrap();
+    assert_eq!(heard, expected, "each answer is counted once");
 }
 
 #[test]
@@ -229,11 +217,8 @@ fn callers_that_left_block_no_thread_of_others() {
             for target in
                 words!["/v1/conferences?q=on" "/v1/conferences/changes?updated_since=2000-01-01"]
             {
-                assert_eq!(
-                    client.get(&format!("{target}&limit={limit}")).status,
-                    200,
-                    "{target}"
-                );
+                let status = client.get(&format!("{target}&limit={limit}")).status;
+                assert_eq!(status, 200, "{target}");
             }
         }
         source.release();

@@ -74,11 +74,8 @@ fn killed_commands_leave_nothing(rounds: u32, prepared: impl Fn(&Site, Command) 
         }
         site.run(["import", file, "--create", "--db", "fresh.redb"]);
         site.check();
-        assert_eq!(
-            strays(&site),
-            Vec::<String>::new(),
-            "seed {SEED}, {command:?}"
-        );
+        let expected = Vec::<String>::new();
+        assert_eq!(strays(&site), expected, "seed {SEED}, {command:?}");
         let inside = fs::read_dir(site.path("out")).map_or(0, |entries| {
             entries
                 .filter(|entry| {

@@ -31,38 +31,31 @@ fn assert_harmless(what: &str, done: &Done) {
     }
 }
 
+/// A row of a conference.
+fn conference(id: u32, name: &str, country: &str) -> String {
+    let [name, country] = [name, country].map(|text| serde_json::to_string(text).unwrap());
+    format!("{{\"id\":{id},\"name\":{name},\"country\":{country},{STATUSES}}}\n")
+}
+
 /// A database in which the license's name, a country of its scope and a key's label are hostile, as older versions
 /// accepted them.
 fn hostile_site() -> Site {
     let site = Site::new();
-    let name = serde_json::to_string(HOSTILE).unwrap();
-    site.import(
-        "conferences.jsonl",
-        format!("{{\"id\":1,\"name\":{name},\"country\":{name},{STATUSES}}}\n"),
-    );
+    site.import("conferences.jsonl", conference(1, HOSTILE, HOSTILE));
     let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
     let mut edit = writer.begin().unwrap();
-    let datasets = [Dataset::Conferences].into();
-    let countries = Some([format!("{HOSTILE}!")].into());
-    edit.set_license(
-        HOSTILE,
-        Scope {
-            datasets,
-            therapy_areas: None,
-            countries,
-            years: None,
-        },
-        None,
-    )
-    .unwrap();
-    edit.create_key(
-        HOSTILE,
-        KeySettings {
-            label: Some(HOSTILE.to_owned()),
-            ..KeySettings::default()
-        },
-    )
-    .unwrap();
+    let scope = Scope {
+        datasets: [Dataset::Conferences].into(),
+        therapy_areas: None,
+        countries: Some([format!("{HOSTILE}!")].into()),
+        years: None,
+    };
+    edit.set_license(HOSTILE, scope, None).unwrap();
+    let settings = KeySettings {
+        label: Some(HOSTILE.to_owned()),
+        ..KeySettings::default()
+    };
+    edit.create_key(HOSTILE, settings).unwrap();
     edit.commit().unwrap();
     site
 }
@@ -70,76 +63,38 @@ fn hostile_site() -> Site {
 #[test]
 fn listed_texts_cannot_control_the_terminal() {
     let site = hostile_site();
-    site.write(
-        "bad/conferences.jsonl",
-        format!(
-            "{{\"id\":2,{}:1}}\n",
-            serde_json::to_string(HOSTILE).unwrap()
-        ),
-    );
-    let name = serde_json::to_string(&format!("={HOSTILE}!")).unwrap();
-    site.write(
-        "new/conferences.jsonl",
-        format!("{{\"id\":3,\"name\":{name},\"country\":{name},{STATUSES}}}\n"),
-    );
-    let visible = serde_json::to_string(&format!("{HOSTILE}!")).unwrap();
-    site.write(
-        "seen/conferences.jsonl",
-        format!("{{\"id\":4,\"name\":\"A\",\"country\":{visible},{STATUSES}}}\n"),
-    );
+    let unknown = serde_json::to_string(HOSTILE).unwrap();
+    let content = format!("{{\"id\":2,{unknown}:1}}\n");
+    site.write("bad/conferences.jsonl", content);
+    let formula = format!("={HOSTILE}!");
+    site.write("new/conferences.jsonl", conference(3, &formula, &formula));
+    let seen = conference(4, "A", &format!("{HOSTILE}!"));
+    site.write("seen/conferences.jsonl", seen);
     site.backup("backup.redb");
-    let cases: &[&[&str]] = &[
-        &["key", "list"],
-        &["license", "list"],
-        &["license", "show", HOSTILE],
-        &["license", "explain", HOSTILE, "conferences", "1"],
-        &["license", "explain", HOSTILE, "conferences", "2"],
-        &[
-            "license",
-            "set",
-            HOSTILE,
-            "--dataset",
-            "conferences",
-            "--country",
-            HOSTILE,
-            "--rate-limit",
-            "5",
-        ],
-        &["key", "create", "--license", HOSTILE],
-        &["import", "bad"],
-        &["import", "new"],
-        &["import", "seen"],
-        &["license", "remove", HOSTILE, "--yes"],
-        &["restore", "backup.redb", "--yes"],
-        &["license", "show", &format!("no {HOSTILE}")],
-        &["key", "revoke", &format!("no {HOSTILE}")],
-        &["export", &format!("backup.redb/{HOSTILE}")],
-        &["license", "explain", HOSTILE, HOSTILE, "1"],
-        &["key", "create", "--license", "x", "--expires", HOSTILE],
-        &[HOSTILE],
+    let cases = words![
+        "key list" "license list" "license show @" "license explain @ conferences 1" "license explain @ conferences 2"
+        "license set @ --dataset conferences --country @ --rate-limit 5" "key create --license @"
+        "import bad" "import new" "import seen" "license remove @ --yes" "restore backup.redb --yes"
+        "license show no-@" "key revoke no-@" "export backup.redb/@" "license explain @ @ 1"
+        "key create --license x --expires @" "@"
     ];
-    for args in cases {
-        let done = site.run(*args);
-        assert_harmless(&format!("{args:?}"), &done);
+    for line in cases {
+        let args = line.split(' ').map(|word| word.replace('@', HOSTILE));
+        let done = site.run(args);
+        assert_harmless(line, &done);
         let told = format!("{}{}", done.stdout, done.stderr);
         // clap removes the escapes of texts that it repeats.
         assert!(
             done.code == Some(2) || told.contains(SHOWN),
-            "{args:?}: {done:?}"
+            "{line}: {done:?}"
         );
     }
     // JSON is exact. The key of the backup has a label, the other one that is still listed has none.
-    let keys = site.run(["key", "list", "--json"]).json()["keys"].clone();
-    let labeled = keys
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|key| !key["label"].is_null())
-        .unwrap();
-    assert_eq!(
-        (&labeled["label"], &labeled["license"]),
-        (&HOSTILE.into(), &HOSTILE.into())
-    );
+    let keys = site.json(["key", "list"]);
+    let mut keys = keys["keys"].as_array().unwrap().iter();
+    let labeled = keys.find(|key| !key["label"].is_null()).unwrap();
+    assert_eq!(labeled["label"], HOSTILE);
+    assert_eq!(labeled["license"], HOSTILE);
     let cases: [(&[&str], &str); 2] = [
         (&["license", "list"], "/licenses/0/name"),
         (&["license", "show", HOSTILE], "/name"),
@@ -158,51 +113,30 @@ fn new_labels_and_names_are_plain() {
     assert_eq!(set("plain").code, Some(0));
     let label = |label: &str| site.run(["key", "create", "--license", "plain", "--label", label]);
     for text in words!["a\nb" "a\tb" "\x1b[2J" "\u{9b}2J" "a\u{202e}b" "a\u{7f}"] {
-        let (named, labelled) = (set(text), label(text));
-        assert_eq!(
-            (named.code, labelled.code),
-            (Some(1), Some(2)),
-            "{text:?}: {named:?} {labelled:?}"
-        );
-        for done in [named, labelled] {
-            assert!(
-                done.stderr.contains("write one line of plain text"),
-                "{text:?}: {done:?}"
-            );
+        for (done, code) in [(set(text), 1), (label(text), 2)] {
+            done.assert_told(code, "write one line of plain text");
             assert_harmless(&format!("{text:?}"), &done);
         }
     }
     assert_eq!(label("Ann's key, 日本 שלום").code, Some(0));
     // A license that already has such a name can still be changed, and named by others.
     let site = hostile_site();
-    let args = [
-        "license",
-        "set",
-        HOSTILE,
-        "--dataset",
-        "conferences",
-        "--widen",
-        "--json",
-    ]
-    .map(OsStr::new);
+    let mut args = vec!["license", "set", HOSTILE];
+    args.extend("--dataset conferences --widen --json".split(' '));
     assert_eq!(site.run(args).code, Some(0));
 }
 
 #[test]
 fn an_argument_that_is_no_utf8_is_a_usage_error() {
     let site = Site::new();
-    for args in [
-        &[OsStr::new("check"), OsStr::from_bytes(b"\xff")][..],
-        &[OsStr::from_bytes(b"\xff")],
-    ] {
+    let no_text = OsStr::from_bytes(b"\xff");
+    for args in [&[OsStr::new("check"), no_text][..], &[no_text]] {
         let done = site.run(args);
         assert_eq!(done.code, Some(2), "{done:?}");
         assert_harmless("an argument that is no text", &done);
         let done = site.run([args, &[OsStr::new("--json")]].concat());
-        assert!(
-            done.code == Some(2) && done.json()["error"].is_string(),
-            "{done:?}"
-        );
+        assert_eq!(done.code, Some(2), "{done:?}");
+        assert!(done.json()["error"].is_string(), "{done:?}");
     }
 }
 
@@ -210,20 +144,13 @@ fn an_argument_that_is_no_utf8_is_a_usage_error() {
 fn a_file_name_that_is_no_utf8_is_shown_with_replacement_characters() {
     let site = Site::new();
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
-    for (command, name) in [
-        ("export", &b"\xff"[..]),
-        ("template", b"\xff.xlsx"),
-        ("backup", b"\xff.redb"),
+    for (command, name) in cases![
+        "export", &b"\xff"[..];
+        "template", b"\xff.xlsx";
+        "backup", b"\xff.redb";
     ] {
-        let done = site.run([
-            OsStr::new(command),
-            OsStr::from_bytes(name),
-            OsStr::new("--json"),
-        ]);
-        assert!(
-            done.code == Some(0) && done.stdout.contains('\u{fffd}'),
-            "{command}: {done:?}"
-        );
+        let args = [command.as_ref(), OsStr::from_bytes(name), "--json".as_ref()];
+        site.run(args).assert_shown(0, "\u{fffd}");
     }
 }
 
@@ -308,13 +235,8 @@ impl Terminal {
 
     /// Types an answer.
     pub fn answer(&mut self, answer: &str) {
-        self.process
-            .child()
-            .stdin
-            .as_mut()
-            .unwrap()
-            .write_all(answer.as_bytes())
-            .unwrap();
+        let input = self.process.child().stdin.as_mut().unwrap();
+        input.write_all(answer.as_bytes()).unwrap();
     }
 
     /// Waits for the end of the command. Returns its exit code and its output.
@@ -326,19 +248,20 @@ impl Terminal {
     }
 }
 
+/// A site with one conference, a backup, and a file whose import has two warnings.
+fn questioned_site() -> Site {
+    let site = Site::new();
+    site.import("conferences.jsonl", conference(1, "A", "Germany"));
+    site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
+    site.license("acme", "--dataset conferences --dataset journals");
+    site.backup("backup.redb");
+    site.write("odd/conferences.jsonl", conference(2, "A ", "Germany"));
+    site
+}
+
 #[test]
 fn only_a_yes_on_a_terminal_continues_a_command() {
-    let site = Site::new();
-    site.import(
-        "conferences.jsonl",
-        format!("{{\"id\":1,\"name\":\"A\",\"country\":\"Germany\",{STATUSES}}}\n"),
-    );
-    site.license("acme", "--dataset journals");
-    site.backup("backup.redb");
-    site.write(
-        "odd/conferences.jsonl",
-        format!("{{\"id\":2,\"name\":\"A \",\"country\":\"Germany\",{STATUSES}}}\n"),
-    );
+    let site = questioned_site();
     let cases = cases![
         "import odd", "n\n", 1, "nothing was imported";
         "import odd", "n\n", 1, "The import has 2 warnings. Commit nevertheless? [y/N]";
@@ -389,10 +312,7 @@ fn only_a_yes_on_a_terminal_continues_a_command() {
 #[test]
 fn a_dumb_terminal_gets_no_escape_sequences() {
     let site = Site::new();
-    site.write(
-        "rows/conferences.jsonl",
-        format!("{{\"id\":1,\"name\":\"A\",{STATUSES}}}\n"),
-    );
+    site.write("rows/conferences.jsonl", conference(1, "A", "Germany"));
     // (the command, a text that it shows)
     let cases = [
         ("import rows --create", "Committed."),
@@ -410,11 +330,8 @@ fn a_dumb_terminal_gets_no_escape_sequences() {
             };
             terminal.wait_for(shown);
             let told = terminal.shown();
-            assert_eq!(
-                told.contains('\x1b'),
-                has_escapes,
-                "{kind}: {line}: {told:?}"
-            );
+            let found = told.contains('\x1b');
+            assert_eq!(found, has_escapes, "{kind}: {line}: {told:?}");
             // Ctrl-C stops a server.
             terminal.answer("\x03");
             terminal.end();
@@ -425,18 +342,7 @@ fn a_dumb_terminal_gets_no_escape_sequences() {
 /// Lines that are pasted together: the lines after a command do not answer its question.
 #[test]
 fn a_pasted_line_answers_no_question() {
-    let site = Site::new();
-    site.import(
-        "conferences.jsonl",
-        format!("{{\"id\":1,\"name\":\"A\",\"country\":\"Germany\",{STATUSES}}}\n"),
-    );
-    site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
-    site.license("acme", "--dataset conferences --dataset journals");
-    site.backup("backup.redb");
-    site.write(
-        "odd/conferences.jsonl",
-        format!("{{\"id\":2,\"name\":\"A \",\"country\":\"Germany\",{STATUSES}}}\n"),
-    );
+    let site = questioned_site();
     let lines_wait = "or further lines wait in it; add --yes";
     let cases = cases![
         "import odd", 0, "Committed, with 2 warnings.";
@@ -448,19 +354,15 @@ fn a_pasted_line_answers_no_question() {
     ];
     for (line, code, expected) in cases {
         // The command starts when both lines are there, and the first is read. `y` would answer yes to every question.
-        let command = format!(
-            "read -r first; exec {} {line}",
-            env!("CARGO_BIN_EXE_medfeed")
-        );
+        let program = env!("CARGO_BIN_EXE_medfeed");
+        let command = format!("read -r first; exec {program} {line}");
         let Some(mut terminal) = Terminal::start_command(&site, &command) else {
             return;
         };
         terminal.answer("medfeed\ny\n");
         let (ended, told) = terminal.end();
-        assert!(
-            ended == Some(code) && told.contains(expected),
-            "{line}: {ended:?} {told}"
-        );
+        assert!(ended == Some(code), "{line}: {ended:?} {told}");
+        assert!(told.contains(expected), "{line}: {ended:?} {told}");
         assert!(!told.contains("[y/N]"), "{line}: {told}");
     }
 }
@@ -469,28 +371,20 @@ fn a_pasted_line_answers_no_question() {
 #[test]
 fn a_license_that_loses_much_asks_first() {
     let site = Site::new();
-    let conference = |id: u32, year| {
+    let congress = |id: u32, year| {
+        let area = if id == 200 { "Rare" } else { "Common" };
         format!(
-            "{{\"id\":{id},\"name\":\"Congress {id}\",\"year\":{year},\"therapy_areas\":[\"{}\"],{STATUSES}}}\n",
-            if id == 200 { "Rare" } else { "Common" }
+            "{{\"id\":{id},\"name\":\"Congress {id}\",\"year\":{year},\"therapy_areas\":[\"{area}\"],{STATUSES}}}\n"
         )
     };
     // 200 conferences: 21 of 2024, 20 of 2025, the others of 2026.
-    let year = |id| {
-        if id <= 21 {
-            2024
-        } else if id <= 41 {
-            2025
-        } else {
-            2026
-        }
+    let year = |id| match id {
+        ..=21 => 2024,
+        22..=41 => 2025,
+        _ => 2026,
     };
-    site.import(
-        "conferences.jsonl",
-        (1..=200)
-            .map(|id| conference(id, year(id)))
-            .collect::<String>(),
-    );
+    let rows: String = (1..=200).map(|id| congress(id, year(id))).collect();
+    site.import("conferences.jsonl", rows);
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
     let whole = "license set acme --yes --widen --dataset conferences --dataset journals --create";
     let much = "21 of 200 conferences";
@@ -521,32 +415,16 @@ fn a_license_that_loses_much_asks_first() {
             assert_eq!(run("").code, Some(0), "{scope}");
             continue;
         };
-        assert!(
-            dry.stdout.contains(&format!(
-                "This asks first, or needs --yes: {losses} would leave."
-            )),
-            "{scope}: {dry:?}"
-        );
-        assert!(
-            losses.starts_with(
-                run("--dry-run --json").json()["losses"][0]
-                    .as_str()
-                    .unwrap()
-            ),
-            "{scope}"
-        );
+        let question = format!("This asks first, or needs --yes: {losses} would leave.");
+        assert!(dry.stdout.contains(&question), "{scope}: {dry:?}");
+        let first = run("--dry-run --json").json()["losses"][0].clone();
+        assert!(losses.starts_with(first.as_str().unwrap()), "{scope}");
         let refused = run("");
         let message = format!(
             "nothing was changed: \"{losses} will leave license `acme`. Continue?\" cannot be asked"
         );
         refused.assert_told(1, &message);
-        assert!(
-            run("--json").json()["error"]
-                .as_str()
-                .unwrap()
-                .contains("add --yes"),
-            "{scope}"
-        );
+        run("--json").assert_error("add --yes");
         for answer in ["n\n", "y\n"] {
             assert_eq!(site.json(["license", "show", "acme"]), before, "{scope}");
             let Some(mut terminal) = Terminal::start(&site, &line) else {
@@ -562,11 +440,8 @@ fn a_license_that_loses_much_asks_first() {
         assert_ne!(site.json(["license", "show", "acme"]), before, "{scope}");
     }
     site.json(whole.split(' '));
-    assert_eq!(
-        site.run("license set acme --dataset journals --yes".split(' '))
-            .code,
-        Some(0)
-    );
+    let narrowed = site.run("license set acme --dataset journals --yes".split(' '));
+    assert_eq!(narrowed.code, Some(0));
 }
 
 #[test]
@@ -580,34 +455,23 @@ fn an_import_asks_again_only_if_another_commit_changed_its_warnings() {
             return;
         };
         import.wait_for("The import has 1 warning. Commit nevertheless? [y/N]");
-        site.import(
-            "between/journals.jsonl",
-            format!("{{\"id\":3,\"name\":\"{name}\"}}\n"),
-        );
+        let between = format!("{{\"id\":3,\"name\":\"{name}\"}}\n");
+        site.import("between/journals.jsonl", between);
         import.answer("y\n");
         if is_asked_again {
             import.wait_for("The import has 2 warnings. Commit nevertheless? [y/N]");
             import.answer("n\n");
         }
         let (code, told) = import.end();
-        let (expected, end) = if is_asked_again {
-            (1, "nothing was imported")
-        } else {
-            (0, "Committed, with 1 warning.")
+        let (expected, end) = match is_asked_again {
+            true => (1, "nothing was imported"),
+            false => (0, "Committed, with 1 warning."),
         };
-        assert!(
-            code == Some(expected) && told.contains(end),
-            "{name}: {code:?} {told}"
-        );
-        assert_eq!(
-            told.matches("Commit nevertheless?").count(),
-            1 + usize::from(is_asked_again),
-            "{name}: {told}"
-        );
-        assert_eq!(
-            site.run(["show", "journals", "2"]).code,
-            Some(expected),
-            "{name}"
-        );
+        assert_eq!(code, Some(expected), "{name}: {told}");
+        assert!(told.contains(end), "{name}: {told}");
+        let questions = told.matches("Commit nevertheless?").count();
+        assert_eq!(questions, 1 + usize::from(is_asked_again), "{name}: {told}");
+        let shown = site.run(["show", "journals", "2"]);
+        assert_eq!(shown.code, Some(expected), "{name}");
     }
 }

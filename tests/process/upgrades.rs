@@ -82,11 +82,8 @@ fn an_upgrade_keeps_the_old_file_and_reports_it() {
             "{args:?}: the file changed"
         );
     }
-    assert!(
-        site.run(["upgrade"])
-            .stdout
-            .contains(&format!("has format {SCHEMA}"))
-    );
+    let stdout = site.run(["upgrade"]).stdout;
+    assert!(stdout.contains(&format!("has format {SCHEMA}")));
     assert_eq!(site.files(), ["feed.redb", kept.as_str()]);
 }
 
@@ -133,25 +130,19 @@ fn an_upgrade_without_a_file_succeeds_only_with_if_needed() {
     let site = Site::new();
     for args in [&["upgrade"][..], &["upgrade", "--dry-run"]] {
         let done = site.run(args);
-        assert_eq!(
-            (done.code, done.stdout.as_str()),
-            (Some(1), ""),
-            "{args:?}: {done:?}"
-        );
+        assert_eq!(done.code, Some(1), "{args:?}: {done:?}");
+        assert_eq!(done.stdout.as_str(), "", "{args:?}: {done:?}");
         assert!(
             done.stderr.contains("there is no database at"),
             "{args:?}: {done:?}"
         );
     }
     let done = site.run(["upgrade", "--if-needed"]);
-    assert_eq!(
-        (done.code, done.stdout.as_str(), done.stderr.as_str()),
-        (Some(0), "", "")
-    );
-    assert_eq!(
-        site.run(["upgrade", "--if-needed", "--json"]).stdout,
-        "{\"upgraded\":false}\n"
-    );
+    assert_eq!(done.code, Some(0));
+    assert_eq!(done.stdout.as_str(), "");
+    assert_eq!(done.stderr.as_str(), "");
+    let stdout = site.run(["upgrade", "--if-needed", "--json"]).stdout;
+    assert_eq!(stdout, "{\"upgraded\":false}\n");
     assert_eq!(site.files(), [""; 0]);
     let older = OlderFile::new();
     assert_eq!(older.site.run(["upgrade", "--if-needed"]).code, Some(0));
@@ -187,12 +178,8 @@ fn other_commands_refuse_an_older_file() {
         &format!("publish {bucket} --once"),
         &format!("promote {bucket} --yes"),
     ];
-    are_refused(
-        &commands,
-        &site,
-        "an older file",
-        &["feed.redb", "medfeed upgrade", FIELD],
-    );
+    let expected = ["feed.redb", "medfeed upgrade", FIELD];
+    are_refused(&commands, &site, "an older file", &expected);
 }
 
 #[test]
@@ -267,11 +254,8 @@ fn an_upgrade_follows_links() {
     let site = Site::new();
     symlink(older.site.db(), site.db()).unwrap();
     assert_eq!(site.run(["upgrade"]).code, Some(0));
-    assert!(
-        site.db().is_symlink() && site.files() == ["feed.redb"],
-        "{:?}",
-        site.files()
-    );
+    assert!(site.db().is_symlink(), "{:?}", site.files());
+    assert!(site.files() == ["feed.redb"], "{:?}", site.files());
     assert!(
         fs::read(older.kept()).unwrap() == older.bytes,
         "it is kept beside the real file"
@@ -288,21 +272,16 @@ fn an_upgrade_waits_for_a_writer() {
     for args in [&["--wait", "0s"][..], &["--wait", "100ms", "--json"]] {
         let done = site.ends([&["upgrade"], args].concat());
         assert_eq!(done.code, Some(1), "{done:?}");
-        assert!(
-            format!("{}{}", done.stdout, done.stderr).contains("--wait"),
-            "{done:?}"
-        );
+        let text = format!("{}{}", done.stdout, done.stderr);
+        assert!(text.contains("--wait"), "{done:?}");
         assert_eq!(site.files(), ["feed.redb"]);
     }
     let mut waiting = Process::spawn(
         site.command(["upgrade", "--wait", "30s"])
             .stdout(Stdio::null()),
     );
-    assert_eq!(
-        waiting.ended_within(Duration::from_millis(500)),
-        None,
-        "it waits"
-    );
+    let found = waiting.ended_within(Duration::from_millis(500));
+    assert_eq!(found, None, "it waits");
     drop(writer);
     assert_eq!(
         waiting
@@ -324,10 +303,8 @@ fn two_upgrades_at_once_are_one() {
         assert_eq!(upgrade.ended_within(SOON).expect("it ends").code(), Some(0));
     }
     assert!(fs::read(older.kept()).unwrap() == older.bytes);
-    assert_eq!(
-        site.files(),
-        ["feed.redb", &format!("feed.redb.format-{SCHEMA}")]
-    );
+    let files = site.files();
+    assert_eq!(files, ["feed.redb", &format!("feed.redb.format-{SCHEMA}")]);
     site.check();
 }
 
@@ -358,11 +335,8 @@ fn an_upgrade_without_permission_changes_nothing() {
     };
     remount("ro");
     is_refused(&older, &[], &["feed.redb"]);
-    assert_eq!(
-        older.site.run(["upgrade", "--dry-run"]).code,
-        Some(0),
-        "a dry run writes nothing"
-    );
+    let code = older.site.run(["upgrade", "--dry-run"]).code;
+    assert_eq!(code, Some(0), "a dry run writes nothing");
     remount("rw");
     older.upgrade();
     older.site.check();
@@ -435,11 +409,8 @@ fn a_killed_upgrade_leaves_the_old_file_or_the_new_one() {
         files.retain(|name| !name.starts_with(DRAFT));
         assert_eq!(files[0], "feed.redb", "{what}");
         if files.len() > 1 {
-            assert_eq!(
-                files,
-                ["feed.redb", kept.file_name().unwrap().to_str().unwrap()],
-                "{what}"
-            );
+            let expected = ["feed.redb", kept.file_name().unwrap().to_str().unwrap()];
+            assert_eq!(files, expected, "{what}");
             assert!(
                 fs::read(&kept).unwrap() == older.bytes,
                 "{what}: the kept file"

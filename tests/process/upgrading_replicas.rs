@@ -32,10 +32,8 @@ fn is_refused(replica: &Site, url: &str, expected: &str) {
         done.stderr.contains(expected),
         "no {expected:?} in {done:?}"
     );
-    assert!(
-        fs::read(replica.db()).ok() == before && replica.files() == files,
-        "{done:?}"
-    );
+    assert!(fs::read(replica.db()).ok() == before, "{done:?}");
+    assert!(replica.files() == files, "{done:?}");
 }
 
 /// Changes the format of a bucket.
@@ -157,11 +155,8 @@ fn a_bucket_with_states_of_other_fields_is_checked_from_its_upgrade_on() {
     let (site, url) = (Site::new(), origin.url());
     site.json(["backup", "copy.redb", "--from", &url]);
     let checked = site.json(["check", "--from", &url]);
-    assert_eq!(
-        (&checked["states"], &checked["entries"]),
-        (&1.into(), &1.into()),
-        "{checked}"
-    );
+    assert_eq!(checked["states"], 1, "{checked}");
+    assert_eq!(checked["entries"], 1, "{checked}");
 }
 
 #[test]

@@ -73,10 +73,8 @@ fn the_use_of_keys_is_listed() {
     let used = wait_until_every(READ_EVERY, "the second key's use", SOON, || {
         Some(use_of(&site, &second)).filter(|used| *used != never)
     });
-    assert!(
-        used["last_used_at"].is_string() && used["feeds"] == json!({}),
-        "{used}"
-    );
+    assert!(used["last_used_at"].is_string(), "{used}");
+    assert!(used["feeds"] == json!({}), "{used}");
     assert_eq!(use_of(&site, &unused), never);
 
     // One second after a commit, the key is behind: lags are whole seconds.
@@ -227,12 +225,8 @@ fn usage_that_cannot_be_written_gives_one_warning() {
             .then_some(listed)
     });
     assert_eq!(listed["keys"][0]["id"], id.as_str());
-    assert_eq!(
-        server.logged().matches(warning).count(),
-        1,
-        "{}",
-        server.logged()
-    );
+    let count = server.logged().matches(warning).count();
+    assert_eq!(count, 1, "{}", server.logged());
     server.stop();
 }
 

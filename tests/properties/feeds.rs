@@ -238,11 +238,8 @@ impl Caller {
         // The first poll may have been answered by 403 or 410.
         self.walk(system, limit);
         if self.is_licensed(system) {
-            assert_eq!(
-                self.copy,
-                system.view(self.license, self.dataset),
-                "the copy is the view"
-            );
+            let expected = system.view(self.license, self.dataset);
+            assert_eq!(self.copy, expected, "the copy is the view");
             let saved = self.saved.clone().expect("a token");
             let present = system
                 .get(self.license, &format!("/v1/{}/changes", self.dataset))
@@ -307,10 +304,8 @@ fn walk_since(
 /// Callers that poll by time: the feed and the list since an instant contain the records that changed or entered since.
 fn check_times(system: &System, license: usize, dataset: Dataset, limit: usize) {
     let rows = &system.world.licenses[license].rows[dataset];
-    let mut times: BTreeSet<Timestamp> = rows
-        .values()
-        .flat_map(|row| [row.at, row.at.plus_s(1)])
-        .collect();
+    let times = rows.values();
+    let mut times: BTreeSet<Timestamp> = times.flat_map(|row| [row.at, row.at.plus_s(1)]).collect();
     times.insert(Timestamp::EPOCH);
     for since in times {
         let mut expected: Vec<(&u64, &Row)> =
@@ -330,11 +325,8 @@ fn check_times(system: &System, license: usize, dataset: Dataset, limit: usize) 
             .into_iter()
             .map(|(id, row)| system.world.entry(dataset, *id, row))
             .collect();
-        assert_eq!(
-            walk_since(system, license, dataset, since, limit),
-            expected,
-            "the feed since {since}"
-        );
+        let found = walk_since(system, license, dataset, since, limit);
+        assert_eq!(found, expected, "the feed since {since}");
     }
 }
 
@@ -415,11 +407,8 @@ fn export_plus_feed_is_the_view() {
                     &mut copy,
                     &walk_since(&system, license, dataset, begun, limit),
                 );
-                assert_eq!(
-                    copy,
-                    system.view(license, dataset),
-                    "by time, license {license}"
-                );
+                let expected = system.view(license, dataset);
+                assert_eq!(copy, expected, "by time, license {license}");
             }
         }
         system.check();

@@ -121,20 +121,14 @@ fn check_walk(
         left -= page.len();
         let target = format!("/v1/{dataset}?limit={limit}{parameters}{cursor}");
         let reply = system.get(license, &target);
-        let joined = page
-            .iter()
-            .map(|line| line.as_str())
-            .collect::<Vec<_>>()
-            .join(",");
+        let joined = page.iter().map(|line| line.as_str());
+        let joined = joined.collect::<Vec<_>>().join(",");
         let expected = format!(
             "{{\"data\":[{joined}],\"has_more\":{},\"next_cursor\":",
             left > 0
         );
-        assert!(
-            reply.text().starts_with(&expected),
-            "{target}\n{}\n{expected}",
-            reply.text()
-        );
+        let text = reply.text();
+        assert!(text.starts_with(&expected), "{target}\n{text}\n{expected}");
         match reply.json()["next_cursor"].as_str() {
             Some(next) if left > 0 => cursor = format!("&cursor={next}"),
             next => {
@@ -169,14 +163,8 @@ fn pages_are_the_export() {
                     let visible = system.world.visible(license, dataset);
                     assert_eq!(export.lines.len(), visible.len());
                     for limit in [1, 2, 3, 500] {
-                        check_walk(
-                            &system,
-                            license,
-                            dataset,
-                            "",
-                            limit,
-                            &export.lines.iter().collect::<Vec<_>>(),
-                        );
+                        let lines = export.lines.iter().collect::<Vec<_>>();
+                        check_walk(&system, license, dataset, "", limit, &lines);
                     }
                     for (query, limit) in &cases {
                         let query = match dataset {
@@ -192,18 +180,10 @@ fn pages_are_the_export() {
                         };
                         let records = &system.world.records[dataset];
                         let found = visible.iter().zip(&export.lines);
-                        let found: Vec<&String> = found
-                            .filter(|(id, _)| query.matches(&records[id].record))
-                            .map(|(_, line)| line)
-                            .collect();
-                        check_walk(
-                            &system,
-                            license,
-                            dataset,
-                            &query.parameters(),
-                            *limit,
-                            &found,
-                        );
+                        let found = found.filter(|(id, _)| query.matches(&records[id].record));
+                        let found: Vec<&String> = found.map(|(_, line)| line).collect();
+                        let parameters = query.parameters();
+                        check_walk(&system, license, dataset, &parameters, *limit, &found);
                     }
                 }
             }

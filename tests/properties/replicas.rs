@@ -87,11 +87,8 @@ fn rows(view: &OriginView) -> Vec<u8> {
         rows.extend(part);
         Ok(())
     });
-    assert_eq!(
-        digest.unwrap(),
-        view.digest().unwrap(),
-        "the digest that is kept"
-    );
+    let expected = view.digest().unwrap();
+    assert_eq!(digest.unwrap(), expected, "the digest that is kept");
     rows
 }
 
@@ -127,10 +124,8 @@ pub fn load(
 }
 
 pub fn waiting(origin: &OriginView, end: Head) -> Vec<(CommitInfo, Vec<u8>)> {
-    let commits = origin
-        .pending_after(end, u64::MAX)
-        .unwrap()
-        .unwrap_or_else(|| panic!("the outbox holds all since {end:?}"));
+    let commits = origin.pending_after(end, u64::MAX).unwrap();
+    let commits = commits.unwrap_or_else(|| panic!("the outbox holds all since {end:?}"));
     commits
         .into_iter()
         .map(|commit| (commit, origin.changes(&commit).unwrap()))
@@ -182,11 +177,8 @@ fn a_replica_has_the_rows_of_its_origin() {
             for (index, step) in steps.iter().enumerate() {
                 if index == published_at {
                     let id = system.writer().mark_published().unwrap();
-                    assert_eq!(
-                        system.writer().mark_published().unwrap(),
-                        id,
-                        "once is enough"
-                    );
+                    let found = system.writer().mark_published().unwrap();
+                    assert_eq!(found, id, "once is enough");
                     let origin = view(&system.path());
                     stepwise = Some(load(&origin, &at("stepwise.redb"), part_bytes, None));
                     joined = Some(load(&origin, &at("joined.redb"), usize::MAX, None));

@@ -86,10 +86,8 @@ impl Caller {
         let Some(export) = system.export(self.license, self.dataset) else {
             return;
         };
-        let records = export
-            .lines
-            .iter()
-            .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let records = export.lines.iter();
+        let records = records.map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
         self.copy = records
             .map(|record| (record["id"].as_u64().expect("an id"), record))
             .collect();
@@ -228,10 +226,8 @@ impl Caller {
                 "nothing happened to {id}"
             );
         }
-        let differing = before
-            .keys()
-            .chain(view.keys())
-            .filter(|id| before.get(id) != view.get(id));
+        let differing = before.keys().chain(view.keys());
+        let differing = differing.filter(|id| before.get(id) != view.get(id));
         assert!(
             differing.into_iter().all(|id| sent.contains(id)),
             "a difference was not sent"
@@ -239,10 +235,8 @@ impl Caller {
         let present = system
             .get(self.license, &format!("/v1/{}/changes", self.dataset))
             .json();
-        assert_eq!(
-            present["next_sync_token"],
-            self.saved.as_ref().expect("a token").token.as_str()
-        );
+        let expected = self.saved.as_ref().expect("a token").token.as_str();
+        assert_eq!(present["next_sync_token"], expected);
     }
 }
 

@@ -19,47 +19,10 @@ use super::{holds, masked};
 use crate::process::site::Site;
 
 /// Pieces of texts that are difficult for file formats.
-const PIECES: [&str; 40] = [
-    "\"",
-    "'",
-    ",",
-    "\n",
-    "\r\n",
-    "\r",
-    ";",
-    "; ",
-    ": ",
-    ":",
-    "=",
-    "+",
-    "-",
-    "@",
-    "\t",
-    " ",
-    "  ",
-    "a",
-    "Zürich",
-    "e\u{301}",
-    "\u{feff}",
-    "\u{2029}",
-    "\u{1b}[31m",
-    "\u{85}",
-    "\u{2028}",
-    "癌",
-    "👩‍⚕️",
-    "\\",
-    "\\n",
-    "\\u0041",
-    "TRUE",
-    "null",
-    "\u{202e}",
-    "0",
-    "1e5",
-    "{",
-    "]",
-    "\u{fffd}",
-    "\u{10ffff}",
-    "''=",
+const PIECES: [&str; 40] = words![
+    "\"" "'" "," "\n" "\r\n" "\r" ";" "; " ": " ":" "=" "+" "-" "@" "\t" " " "  " "a" "Zürich"
+    "e\u{301}" "\u{feff}" "\u{2029}" "\u{1b}[31m" "\u{85}" "\u{2028}" "癌" "👩‍⚕️" "\\" "\\n"
+    "\\u0041" "TRUE" "null" "\u{202e}" "0" "1e5" "{" "]" "\u{fffd}" "\u{10ffff}" "''="
 ];
 
 fn texts() -> impl Strategy<Value = String> {

@@ -240,10 +240,8 @@ impl System {
         mut headers: HeaderMap,
     ) -> Answer {
         if let Some(license) = license {
-            headers.insert(
-                "x-api-key",
-                HeaderValue::from_str(&self.keys[license]).expect("a key"),
-            );
+            let value = HeaderValue::from_str(&self.keys[license]).expect("a key");
+            headers.insert("x-api-key", value);
         }
         let request = Request {
             method,
@@ -299,15 +297,10 @@ impl System {
         let mut writer = self.writer.take().expect("an open database");
         let report = check(&mut writer).expect("the check runs");
         assert_eq!(report.damages, 0, "{:?}", report.findings);
-        let counts: Vec<u64> = Dataset::ALL
-            .iter()
-            .map(|dataset| report.records[dataset])
-            .collect();
-        let modelled = self
-            .world
-            .records
-            .values()
-            .map(|records| records.len() as u64);
+        let counts = Dataset::ALL.iter();
+        let counts: Vec<u64> = counts.map(|dataset| report.records[dataset]).collect();
+        let modelled = self.world.records.values();
+        let modelled = modelled.map(|records| records.len() as u64);
         assert_eq!(counts, modelled.collect::<Vec<_>>(), "the records checked");
     }
 }

@@ -67,14 +67,11 @@ fn callers_and_allowed_addresses_match_the_table() {
             "header" => proxies.use_forwarded = rest == "forwarded",
             "allow" => {
                 (keys, key) = (keys + 1, format!("list {keys}"));
-                world.new_key(
-                    &key,
-                    "full",
-                    KeySettings {
-                        allowed_ips: networks_of(rest),
-                        ..KeySettings::default()
-                    },
-                );
+                let settings = KeySettings {
+                    allowed_ips: networks_of(rest),
+                    ..KeySettings::default()
+                };
+                world.new_key(&key, "full", settings);
             }
             "network" => {
                 let (text, expected) = rest.split_once('|').expect(line);
@@ -98,10 +95,8 @@ fn callers_and_allowed_addresses_match_the_table() {
                 let allowed = match answer.status {
                     200 => "yes",
                     _ => {
-                        answer.expect_problem(
-                            "ip_not_allowed",
-                            &format!("from the address {caller}."),
-                        );
+                        let piece = format!("from the address {caller}.");
+                        answer.expect_problem("ip_not_allowed", &piece);
                         "no"
                     }
                 };

@@ -25,18 +25,14 @@ fn keys_are_read_from_both_headers() {
         vec![("authorization", bearer(&key)), ("x-api-key", other.clone())], "invalid_api_key";
     ]);
     for (headers, code) in &cases {
-        let headers: Vec<(&str, &str)> = headers
-            .iter()
-            .map(|(name, value)| (*name, value.as_str()))
-            .collect();
+        let headers = headers.iter().map(|(name, value)| (*name, value.as_str()));
+        let headers: Vec<(&str, &str)> = headers.collect();
         let answer = world.request("GET", PATH, &headers);
         assert_eq!(answer.code(), *code, "{headers:?}: {}", answer.status);
         if *code != ok {
             assert_eq!(answer.status, 401);
-            assert!(
-                !answer.text().contains(&key) && !answer.text().contains(&other),
-                "a key is never repeated"
-            );
+            assert!(!answer.text().contains(&key), "a key is never repeated");
+            assert!(!answer.text().contains(&other), "a key is never repeated");
         }
     }
 }
@@ -113,12 +109,8 @@ fn keys_get_401_after_their_end() {
     for (key, ahead_s, code) in cases {
         world.wall_ahead_s.set(ahead_s);
         let answer = world.get(key, PATH);
-        assert_eq!(
-            answer.code(),
-            code,
-            "{key} {ahead_s} s ahead: {}",
-            answer.status
-        );
+        let found = answer.code();
+        assert_eq!(found, code, "{key} {ahead_s} s ahead: {}", answer.status);
         world
             .request("GET", PATH, &[("x-api-key", successor.reveal())])
             .expect(200);
@@ -149,10 +141,8 @@ fn a_replacement_has_the_old_keys_settings() {
     };
     let old = world.new_key("old", "onco", settings.clone());
     let (new, record) = world.edit(|edit| edit.replace_key(&old.id, 60).unwrap());
-    assert_eq!(
-        (record.label, record.expires_at),
-        (settings.label, settings.expires_at)
-    );
+    let expected = (settings.label, settings.expires_at);
+    assert_eq!((record.label, record.expires_at), expected);
     let ask = || world.request("GET", PATH, &[("x-api-key", new.reveal())]);
     ask().expect(200);
     world.wall_ahead_s.set(700);

@@ -4,6 +4,11 @@ use serde_json::json;
 
 use crate::harness::{Answer, World, conference, patch, removal};
 
+/// The feed of a dataset after a token.
+fn since(dataset: &str, token: &str) -> String {
+    format!("/v1/{dataset}/changes?since={token}")
+}
+
 /// A caller that polls a feed with its last token.
 struct Poller<'w> {
     world: &'w World,
@@ -14,10 +19,8 @@ struct Poller<'w> {
 
 impl<'w> Poller<'w> {
     fn new(world: &'w World, key: &'static str, dataset: &'static str) -> Poller<'w> {
-        let token = world
-            .get(key, &format!("/v1/{dataset}/changes"))
-            .expect(200)
-            .token();
+        let present = world.get(key, &format!("/v1/{dataset}/changes"));
+        let token = present.expect(200).token();
         Poller {
             world,
             key,
@@ -27,10 +30,8 @@ impl<'w> Poller<'w> {
     }
 
     fn ask(&self) -> Answer {
-        self.world.get(
-            self.key,
-            &format!("/v1/{}/changes?since={}", self.dataset, self.token),
-        )
+        let target = since(self.dataset, &self.token);
+        self.world.get(self.key, &target)
     }
 
     /// Requests all new entries, in the form of [`Answer::entries`], and saves the next token.
@@ -38,11 +39,8 @@ impl<'w> Poller<'w> {
         let answer = self.ask().expect(200);
         assert!(!answer.has_more());
         let entries = answer.entries();
-        assert_eq!(
-            entries.is_empty(),
-            self.token == answer.token(),
-            "the token moves with an entry, and never without"
-        );
+        let has_moved = self.token != answer.token();
+        assert_ne!(entries.is_empty(), has_moved, "it moves with entries only");
         self.token = answer.token();
         entries
     }
@@ -51,35 +49,17 @@ impl<'w> Poller<'w> {
 #[test]
 fn a_feed_without_since_returns_the_present_token() {
     let world = World::small();
-    for (key, dataset) in [
-        ("full", "conferences"),
-        ("full", "journals"),
-        ("onco", "conferences"),
-    ] {
-        let answer = world
-            .get(key, &format!("/v1/{dataset}/changes"))
-            .expect(200);
+    for (key, dataset) in cases!["full", "conferences"; "full", "journals"; "onco", "conferences"] {
+        let target = format!("/v1/{dataset}/changes");
+        let answer = world.get(key, &target).expect(200);
         assert_eq!((answer.items().len(), answer.has_more()), (0, false));
-        assert_eq!(
-            answer
-                .json()
-                .as_object()
-                .unwrap()
-                .keys()
-                .collect::<Vec<_>>(),
-            ["data", "has_more", "next_sync_token"]
-        );
-        let again = world
-            .get(
-                key,
-                &format!("/v1/{dataset}/changes?since={}", answer.token()),
-            )
-            .expect(200);
-        assert_eq!(
-            (again.entries().as_str(), again.token()),
-            ("", answer.token()),
-            "nothing new, the same token"
-        );
+        let json = answer.json();
+        let members: Vec<&String> = json.as_object().unwrap().keys().collect();
+        assert_eq!(members, ["data", "has_more", "next_sync_token"]);
+        let target = since(dataset, &answer.token());
+        let again = world.get(key, &target).expect(200);
+        assert_eq!(again.entries().as_str(), "", "nothing new, the same token");
+        assert_eq!(again.token(), answer.token(), "nothing new, the same token");
     }
 }
 
@@ -91,10 +71,8 @@ fn an_entry_is_the_whole_current_record() {
     let entry = poller.ask().items().remove(0);
     assert_eq!(entry, world.get("full", "/v1/conferences/1").json()["data"]);
     assert_eq!(entry["venue"], "Hall 1");
-    assert_eq!(
-        entry["name"], "ASCO Annual Meeting 2026",
-        "fields that the row does not name stay"
-    );
+    // Fields that the row does not name stay.
+    assert_eq!(entry["name"], "ASCO Annual Meeting 2026");
     poller.poll();
     world.conferences(&[removal(1)]);
     let tombstone = poller.ask().items().remove(0);
@@ -103,9 +81,8 @@ fn an_entry_is_the_whole_current_record() {
         time.len() == 20 && time.ends_with('Z') && time.as_bytes()[10] == b'T',
         "{time}"
     );
-    assert!(poller.ask().text().contains(&format!(
-        r#"{{"id":1,"deleted":true,"changed_at":"{time}"}}"#
-    )));
+    let json = format!(r#"{{"id":1,"deleted":true,"changed_at":"{time}"}}"#);
+    assert!(poller.ask().text().contains(&json));
 }
 
 #[test]
@@ -183,10 +160,8 @@ fn a_changed_organization_or_tag_returns_its_records() {
         assert_eq!(spain.poll(), for_spain, "{row}");
     }
     let shown = world.get("full", "/v1/conferences/2").json()["data"]["organizations"].clone();
-    assert_eq!(
-        shown,
-        json!([{"id": 2, "name": "ESMO", "abbv": null, "type": null, "url": null}])
-    );
+    let expected = json!([{"id": 2, "name": "ESMO", "abbv": null, "type": null, "url": null}]);
+    assert_eq!(shown, expected);
 }
 
 #[test]
@@ -194,10 +169,8 @@ fn bad_parameters_get_400_with_a_reason() {
     let world = World::small();
     let journal = world.get("full", "/v1/journals/changes").token();
     let own = world.get("full", "/v1/conferences/changes").token();
-    let cursor = world
-        .get("full", "/v1/conferences?limit=1")
-        .cursor()
-        .unwrap();
+    let first = world.get("full", "/v1/conferences?limit=1");
+    let cursor = first.cursor().unwrap();
     let (invalid, token) = ("invalid_parameter", "invalid_sync_token");
     let cases = cases![
         "limit=0".to_owned(), invalid, "`limit`: must be a whole number from 1 to 1000";
@@ -222,27 +195,18 @@ fn bad_parameters_get_400_with_a_reason() {
         format!("since={}", own.to_lowercase()), token, "sync token";
     ];
     for (query, code, piece) in cases {
-        world
-            .get("full", &format!("/v1/conferences/changes?{query}"))
-            .expect_problem(code, piece);
+        let answer = world.get("full", &format!("/v1/conferences/changes?{query}"));
+        answer.expect_problem(code, piece);
     }
-    assert!(
-        own.bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)),
-        "{own}"
-    );
-    assert_eq!(
-        (own.len(), journal.len()),
-        (
-            journal.len(),
-            world.get("full", "/v1/exports/journals").token().len()
-        )
-    );
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    assert!(own.bytes().all(is_plain), "{own}");
+    assert_eq!(own.len(), journal.len());
+    let exported = world.get("full", "/v1/exports/journals").token();
+    assert_eq!(journal.len(), exported.len());
     // Escaped or not, it is the same token.
     let escaped: String = own.bytes().map(|byte| format!("%{byte:02X}")).collect();
-    world
-        .get("full", &format!("/v1/conferences/changes?since={escaped}"))
-        .expect(200);
+    let target = since("conferences", &escaped);
+    world.get("full", &target).expect(200);
 }
 
 #[test]
@@ -270,19 +234,14 @@ fn tokens_end_with_their_scope_or_history_only() {
     ];
     for (what, change, status) in cases {
         let world = World::small();
-        let tokens = [
-            world.get("onco", "/v1/conferences/changes").token(),
-            world
-                .get(
-                    "onco",
-                    "/v1/conferences/changes?updated_since=2000-01-01&limit=2",
-                )
-                .token(),
-            world.get("onco", "/v1/exports/conferences").token(),
+        let targets = words![
+            "/v1/conferences/changes" "/v1/conferences/changes?updated_since=2000-01-01&limit=2"
+            "/v1/exports/conferences"
         ];
+        let tokens = targets.map(|target| world.get("onco", target).token());
         change(&world);
         for token in tokens {
-            let answer = world.get("onco", &format!("/v1/conferences/changes?since={token}"));
+            let answer = world.get("onco", &since("conferences", &token));
             assert_eq!(answer.status, *status, "{what}");
             if *status == 410 {
                 answer.expect_problem("resync_required", "`/exports/conferences`");
@@ -290,14 +249,8 @@ fn tokens_end_with_their_scope_or_history_only() {
             }
         }
         let token = world.get("onco", "/v1/exports/conferences").token();
-        assert_eq!(
-            world
-                .get("onco", &format!("/v1/conferences/changes?since={token}"))
-                .expect(200)
-                .entries(),
-            "",
-            "{what}"
-        );
+        let fresh = world.get("onco", &since("conferences", &token));
+        assert_eq!(fresh.expect(200).entries(), "", "{what}");
     }
 }
 
@@ -306,33 +259,24 @@ fn a_token_belongs_to_its_license() {
     let world = World::small();
     let onco = world.get("onco", "/v1/conferences/changes").token();
     let journals = world.get("papers", "/v1/journals/changes").token();
-    let path = format!("/v1/conferences/changes?since={onco}");
-    world
-        .get("full", &path)
-        .expect_problem("resync_required", "/exports/conferences");
-    world
-        .get("papers", &path)
-        .expect_problem("dataset_not_licensed", "conferences");
-    let path = format!("/v1/journals/changes?since={journals}");
-    world
-        .get("full", &path)
-        .expect_problem("resync_required", "/exports/journals");
+    let cases = cases![
+        "full", since("conferences", &onco), "resync_required", "/exports/conferences";
+        "papers", since("conferences", &onco), "dataset_not_licensed", "conferences";
+        "full", since("journals", &journals), "resync_required", "/exports/journals";
+    ];
+    for (key, target, code, piece) in cases {
+        world.get(key, &target).expect_problem(code, piece);
+    }
     // A license created later under the same name is another one.
     world.edit(|edit| edit.remove_license("onco").unwrap());
-    world
-        .get("onco", "/v1/conferences")
-        .expect_problem("revoked_api_key", "revoked");
+    let refused = world.get("onco", "/v1/conferences");
+    refused.expect_problem("revoked_api_key", "revoked");
     world.license("onco", "conferences; areas: Oncology");
     world.new_key("onco-again", "onco", Default::default());
-    world
-        .get(
-            "onco-again",
-            &format!("/v1/conferences/changes?since={onco}"),
-        )
-        .expect_problem("resync_required", "");
-    world
-        .get("onco", "/v1/conferences")
-        .expect_problem("revoked_api_key", "");
+    let refused = world.get("onco-again", &since("conferences", &onco));
+    refused.expect_problem("resync_required", "");
+    let refused = world.get("onco", "/v1/conferences");
+    refused.expect_problem("revoked_api_key", "");
 }
 
 #[test]
@@ -340,12 +284,8 @@ fn tokens_do_not_expire() {
     let world = World::small();
     let token = world.get("full", "/v1/conferences/changes").token();
     let feed = |more: &str| {
-        world
-            .get(
-                "full",
-                &format!("/v1/conferences/changes?since={token}{more}"),
-            )
-            .expect(200)
+        let target = since("conferences", &token) + more;
+        world.get("full", &target).expect(200)
     };
     // Each change is ten years older than the next one, and both are older than the request.
     let ten_years_s = 10 * 365 * 86_400;
@@ -363,28 +303,18 @@ fn tokens_do_not_expire() {
 #[test]
 fn a_replaced_key_keeps_tokens_cursors_and_tags() {
     let world = World::small();
-    let token = world
-        .get(
-            "onco",
-            "/v1/conferences/changes?updated_since=2000-01-01&limit=1",
-        )
-        .token();
+    let first = "/v1/conferences/changes?updated_since=2000-01-01&limit=1";
+    let token = world.get("onco", first).token();
     let page = world.get("onco", "/v1/conferences?limit=2");
     let old = world.key("onco");
     let (new, _) = world.edit(|edit| edit.replace_key(&old.id, 0).unwrap());
     let get = |path: &str, etag: &str| {
-        world.request(
-            "GET",
-            path,
-            &[("x-api-key", new.reveal()), ("if-none-match", etag)],
-        )
+        let headers = [("x-api-key", new.reveal()), ("if-none-match", etag)];
+        world.request("GET", path, &headers)
     };
-    get(&format!("/v1/conferences/changes?since={token}"), "").expect(200);
-    get(
-        &format!("/v1/conferences?cursor={}", page.cursor().unwrap()),
-        "",
-    )
-    .expect(200);
+    get(&since("conferences", &token), "").expect(200);
+    let next = format!("/v1/conferences?cursor={}", page.cursor().unwrap());
+    get(&next, "").expect(200);
     get("/v1/conferences?limit=2", &page.etag()).expect(304);
 }
 
@@ -393,46 +323,15 @@ fn a_license_change_adds_entries_to_the_feed() {
     let world = World::small();
     world.license("onco", "conferences; areas: Cardiology");
     // Record 12 is in both scopes, so it has no entry.
-    let all = world
-        .get("onco", "/v1/conferences/changes?updated_since=2000-01-01")
-        .expect(200)
-        .entries();
-    let entries: Vec<i64> = all.split(' ').map(|entry| entry.parse().unwrap()).collect();
-    let expected = [
-        12,
-        4,
-        5,
-        6,
-        9,
-        24,
-        -1,
-        -2,
-        -3,
-        -7,
-        -8,
-        -10,
-        -11,
-        -14,
-        -17,
-        -18,
-        -19,
-        -20,
-        -23,
-        -9_007_199_254_740_991,
-    ];
-    assert_eq!(entries, expected, "those that enter, then those that leave");
+    let feed = world.get("onco", "/v1/conferences/changes?updated_since=2000-01-01");
+    let expected = "12 4 5 6 9 24 -1 -2 -3 -7 -8 -10 -11 -14 -17 -18 -19 -20 -23 -9007199254740991";
+    // Those that enter, then those that leave.
+    assert_eq!(feed.expect(200).entries(), expected);
     world.license("onco", "conferences; areas: Cardiology; countries: Germany");
-    let all = world
-        .get(
-            "onco",
-            "/v1/conferences/changes?updated_since=2000-01-01&limit=1000",
-        )
-        .expect(200)
-        .entries();
-    assert!(
-        all.starts_with("4 -1 -2 -3 ") && all.ends_with(" -5 -6 -9 -12 -24"),
-        "{all}"
-    );
+    let target = "/v1/conferences/changes?updated_since=2000-01-01&limit=1000";
+    let all = world.get("onco", target).expect(200).entries();
+    assert!(all.starts_with("4 -1 -2 -3 "), "{all}");
+    assert!(all.ends_with(" -5 -6 -9 -12 -24"), "{all}");
 }
 
 #[test]

@@ -18,8 +18,8 @@ fn check_ids(world: &World, key: &str, cases: &[(&str, &[u64])]) {
 }
 
 #[track_caller]
-fn check_refused(world: &World, cases: &[(&str, &str, &str)]) {
-    for (query, code, piece) in cases {
+fn check_refused(world: &World, cases: &[(&str, (&str, &str))]) {
+    for (query, (code, piece)) in cases {
         world
             .get("full", &format!("/v1/conferences?{query}"))
             .expect_problem(code, piece);
@@ -28,69 +28,51 @@ fn check_refused(world: &World, cases: &[(&str, &str, &str)]) {
 
 #[test]
 fn filters_select_the_matching_conferences() {
-    let cases: &[(&str, &[u64])] = &cases![
-        "year=2025", &[3, 6, 23];
-        "year=1900", &[16];
-        "year=2100", &[17];
-        "year=1999", &[];
-        "country=Germany", &[3, 4, 19];
-        "country=germany", &[];
-        "country=Spain", &[2, 12, 14, 24];
-        "country=Spain%20", &[23];
-        "country=Spain+", &[23];
-        "country=T%C3%BCrkiye", &[20];
-        "country=United+States", &[1, 5, 15];
-        "country=null", &[];
-        "therapy_area=Cardiology", &[4, 5, 6, 9, 12, 24];
-        "therapy_area=cardiology", &[];
-        "therapy_area=Cardio", &[];
-        "therapy_area=%C3%84rztekunde", &[24];
-        "therapy_area=Hematology", &[1];
-        "start_date_from=2026-12-20", &[8, 10, 17, LAST];
-        "start_date_to=2024-02-29", &[11, 16];
-        "start_date_from=2026-05-29&start_date_to=2026-05-29", &[1, 18];
-        "start_date_from=2026-05-28&start_date_to=2026-05-30", &[1, 13, 18, 20];
-        "start_date_from=2026-05-30&start_date_to=2026-05-28", &[];
-        "start_date_from=0001-01-01&start_date_to=1900-01-01", &[16];
-        "year=2026&country=Germany&therapy_area=Oncology", &[19];
-        "year=2026&country=Germany&q=esc", &[4];
-        "therapy_area=Oncology&start_date_from=2026-12-01", &[8, 10, 17, LAST];
-        "updated_since=2000-01-01&year=2025", &[3, 6, 23];
-        "updated_since=2999-01-01", &[];
-        "&&year=2100&", &[17];
-        "%79ear=2100", &[17];
+    let cases: &[(&str, &[u64])] = &outcomes![
+        "year=2025" "updated_since=2000-01-01&year=2025" => &[3, 6, 23];
+        "year=1900" "start_date_from=0001-01-01&start_date_to=1900-01-01" => &[16];
+        "year=2100" "&&year=2100&" "%79ear=2100" => &[17];
+        "year=1999" "country=germany" "country=null" "therapy_area=cardiology" "therapy_area=Cardio"
+        "start_date_from=2026-05-30&start_date_to=2026-05-28" "updated_since=2999-01-01" => &[];
+        "country=Germany" => &[3, 4, 19];
+        "country=Spain" => &[2, 12, 14, 24];
+        "country=Spain%20" "country=Spain+" => &[23];
+        "country=T%C3%BCrkiye" => &[20];
+        "country=United+States" => &[1, 5, 15];
+        "therapy_area=Cardiology" => &[4, 5, 6, 9, 12, 24];
+        "therapy_area=%C3%84rztekunde" => &[24];
+        "therapy_area=Hematology" => &[1];
+        "start_date_from=2026-12-20" "therapy_area=Oncology&start_date_from=2026-12-01"
+            => &[8, 10, 17, LAST];
+        "start_date_to=2024-02-29" => &[11, 16];
+        "start_date_from=2026-05-29&start_date_to=2026-05-29" => &[1, 18];
+        "start_date_from=2026-05-28&start_date_to=2026-05-30" => &[1, 13, 18, 20];
+        "year=2026&country=Germany&therapy_area=Oncology" => &[19];
+        "year=2026&country=Germany&q=esc" => &[4];
     ];
     check_ids(&World::small(), "full", cases);
 }
 
 #[test]
 fn text_is_found_in_names_and_abbreviations() {
-    let cases: &[(&str, &[u64])] = &[
-        ("q=congress", &[2, 3, 4, 16, 17]),
-        ("q=CONGRESS+2026", &[2, 4]),
-        ("q=asco", &[1]),
-        ("q=am", &[12, 14]),
-        ("q=lodz", &[8]),
-        ("q=SOCI%C3%89T%C3%89", &[6]),
-        ("q=%E7%99%8C%E5%AD%A6", &[7]),
-        ("q=100%25_", &[23]),
-        ("q=%25_", &[23]),
-        ("q=%22great%22%2C", &[15]),
-        ("q=g%3Bl", &[15]),
-        ("q=%26b", &[18]),
-        ("q=%09ta", &[24]),
-        ("q=%3Dh", &[14]),
+    let cases: &[(&str, &[u64])] = &outcomes![
+        "q=congress" => &[2, 3, 4, 16, 17];
+        "q=CONGRESS+2026" => &[2, 4];
+        "q=asco" => &[1];
+        "q=am" => &[12, 14];
+        "q=lodz" => &[8];
+        "q=SOCI%C3%89T%C3%89" => &[6];
+        "q=%E7%99%8C%E5%AD%A6" => &[7];
+        "q=100%25_" "q=%25_" => &[23];
+        "q=%22great%22%2C" "q=g%3Bl" => &[15];
+        "q=%26b" => &[18];
+        "q=%09ta" => &[24];
+        "q=%3Dh" => &[14];
         // The first `=` ends the name of a parameter, and the first `?` the path.
-        ("q==h", &[14]),
-        ("q=h=", &[]),
-        ("q=am?", &[]),
-        ("year=2026&q=congress?year=2026", &[]),
-        ("q=.*", &[]),
-        ("q=chicago", &[]),
-        ("q=american+society", &[]),
+        "q==h" => &[14];
+        "q=h=" "q=am?" "year=2026&q=congress?year=2026" "q=.*" "q=chicago" "q=american+society" => &[];
         // The end of a name and the start of its abbreviation.
-        ("q=2026es", &[]),
-        ("q=gam", &[]),
+        "q=2026es" "q=gam" => &[];
     ];
     check_ids(&World::small(), "full", cases);
     // Scalar values are counted, not bytes.
@@ -113,49 +95,40 @@ fn text_is_found_in_names_and_abbreviations() {
 #[test]
 fn bad_parameters_get_400_with_a_reason() {
     let invalid = "invalid_parameter";
-    let cases = cases![
-        "limit=0", invalid, "`limit`: must be a whole number from 1 to 500";
-        "limit=501", invalid, "1 to 500";
-        "limit=-1", invalid, "`limit`";
-        "limit=ten", invalid, "`limit`";
-        "limit=1.5", invalid, "`limit`";
-        "limit=+5", invalid, "`limit`";
-        "limit=99999999999999999999", invalid, "`limit`";
-        "limit=", invalid, "`limit`: is empty";
-        "limit", invalid, "`limit`: is empty";
-        "limit=5&limit=5", invalid, "`limit`: is given more than once";
-        "year=1899", invalid, "`year`: must be a whole number from 1900 to 2100";
-        "year=2101", invalid, "1900 to 2100";
-        "year=2026.0", invalid, "`year`";
-        "year=twenty", invalid, "`year`";
-        "year=%D9%A2%D9%A0%D9%A2%D9%A6", invalid, "`year`";
-        "q=a", invalid, "`q`: must have 2 to 100 characters, not 1";
-        "q=", invalid, "`q`: is empty";
-        "q=%zz", invalid, "`q`: is not valid percent-encoded";
-        "q=ab%2", invalid, "`q`: is not valid percent-encoded";
-        "q=%ff%fe", invalid, "UTF-8";
-        "q=a%00b", invalid, "NUL";
-        "country=", invalid, "`country`: is empty";
-        "country=a&country=b", invalid, "`country`: is given more than once";
-        "therapy_area=", invalid, "`therapy_area`: is empty";
-        "start_date_from=2026-02-30", invalid, "`start_date_from`";
-        "start_date_from=2026-2-3", invalid, "YYYY-MM-DD";
-        "start_date_to=2026-03-15T00:00:00Z", invalid, "`start_date_to`";
-        "start_date_to=0000-01-01", invalid, "`start_date_to`";
-        "updated_since=yesterday", invalid, "`updated_since`";
-        "updated_since=2026-03-15T09:30:00+02:00", invalid, "`%2B`";
-        "updated_since=1773567000", invalid, "2026-03-15T09:30:00Z";
-        "yeer=2026", "unknown_parameter", "`yeer`. Did you mean `year`?";
-        "Year=2026", "unknown_parameter", "Did you mean `year`?";
-        "since=x", "unknown_parameter", "Allowed are: `limit`, `cursor`, `updated_since`, `q`, `year`, ";
-        "format=csv", "unknown_parameter", "`start_date_from`, `start_date_to`, `country`, `therapy_area`";
-        "=5", "unknown_parameter", "Allowed are";
-        "cursor=", "invalid_cursor", "`cursor`";
-        "cursor", "invalid_cursor", "`cursor`";
-        "cursor=abc", "invalid_cursor", "`next_cursor`";
-        "cursor=%zz", "invalid_cursor", "`cursor`";
-        "cursor=%00", "invalid_cursor", "`cursor`";
-        "cursor=a&cursor=a", invalid, "`cursor`: is given more than once";
+    let cases = outcomes![
+        "limit=0" => (invalid, "`limit`: must be a whole number from 1 to 500");
+        "limit=501" => (invalid, "1 to 500");
+        "limit=-1" "limit=ten" "limit=1.5" "limit=+5" "limit=99999999999999999999"
+            => (invalid, "`limit`");
+        "limit=" "limit" => (invalid, "`limit`: is empty");
+        "limit=5&limit=5" => (invalid, "`limit`: is given more than once");
+        "year=1899" => (invalid, "`year`: must be a whole number from 1900 to 2100");
+        "year=2101" => (invalid, "1900 to 2100");
+        "year=2026.0" "year=twenty" "year=%D9%A2%D9%A0%D9%A2%D9%A6" => (invalid, "`year`");
+        "q=a" => (invalid, "`q`: must have 2 to 100 characters, not 1");
+        "q=" => (invalid, "`q`: is empty");
+        "q=%zz" "q=ab%2" => (invalid, "`q`: is not valid percent-encoded");
+        "q=%ff%fe" => (invalid, "UTF-8");
+        "q=a%00b" => (invalid, "NUL");
+        "country=" => (invalid, "`country`: is empty");
+        "country=a&country=b" => (invalid, "`country`: is given more than once");
+        "therapy_area=" => (invalid, "`therapy_area`: is empty");
+        "start_date_from=2026-02-30" => (invalid, "`start_date_from`");
+        "start_date_from=2026-2-3" => (invalid, "YYYY-MM-DD");
+        "start_date_to=2026-03-15T00:00:00Z" "start_date_to=0000-01-01" => (invalid, "`start_date_to`");
+        "updated_since=yesterday" => (invalid, "`updated_since`");
+        "updated_since=2026-03-15T09:30:00+02:00" => (invalid, "`%2B`");
+        "updated_since=1773567000" => (invalid, "2026-03-15T09:30:00Z");
+        "yeer=2026" => ("unknown_parameter", "`yeer`. Did you mean `year`?");
+        "Year=2026" => ("unknown_parameter", "Did you mean `year`?");
+        "since=x"
+            => ("unknown_parameter", "Allowed are: `limit`, `cursor`, `updated_since`, `q`, `year`, ");
+        "format=csv"
+            => ("unknown_parameter", "`start_date_from`, `start_date_to`, `country`, `therapy_area`");
+        "=5" => ("unknown_parameter", "Allowed are");
+        "cursor=" "cursor" "cursor=%zz" "cursor=%00" => ("invalid_cursor", "`cursor`");
+        "cursor=abc" => ("invalid_cursor", "`next_cursor`");
+        "cursor=a&cursor=a" => (invalid, "`cursor`: is given more than once");
     ];
     check_refused(&World::small(), &cases);
 }
@@ -226,22 +199,16 @@ fn a_cursor_works_after_removals_and_a_license_change() {
         .get("onco", "/v1/conferences?limit=3")
         .cursor()
         .unwrap();
-    assert_eq!(
-        cursor,
-        world
-            .get("onco", "/v1/conferences?limit=3")
-            .cursor()
-            .unwrap(),
-        "deterministic"
-    );
+    let expected = world
+        .get("onco", "/v1/conferences?limit=3")
+        .cursor()
+        .unwrap();
+    assert_eq!(cursor, expected, "deterministic");
     let next = format!("/v1/conferences?limit=2&cursor={cursor}");
     assert_eq!(world.get("onco", &next).ids(), [7, 8]);
     world.conferences(&[removal(3), removal(7)]);
-    assert_eq!(
-        world.get("onco", &next).ids(),
-        [8, 10],
-        "its record and the next are gone"
-    );
+    let ids = world.get("onco", &next).ids();
+    assert_eq!(ids, [8, 10], "its record and the next are gone");
     world.license("onco", "conferences; areas: Cardiology");
     assert_eq!(world.get("onco", &next).ids(), [4, 5], "another scope");
     world.license("onco", "journals");
@@ -298,24 +265,18 @@ fn a_record_has_every_field_in_order() {
 #[test]
 fn single_records_are_returned_or_get_404() {
     let world = World::small();
-    let cases = cases![
-        "full", "/v1/conferences/1", "";
-        "full", "/v1/conferences/9007199254740991", "";
-        "full", "/v1/conferences/%31", "";
-        "full", "/v1/conferences/9007199254740992", "record_not_found";
-        "full", "/v1/conferences/99999999999999999999999999", "record_not_found";
-        "full", "/v1/conferences/0", "record_not_found";
-        "full", "/v1/conferences/-1", "record_not_found";
-        "full", "/v1/conferences/26", "record_not_found";
-        "onco", "/v1/conferences/4", "record_not_found";
-        "onco", "/v1/conferences/1", "";
-        "spain", "/v1/conferences/2", "";
-        "spain", "/v1/conferences/12", "record_not_found";
-        "spain", "/v1/conferences/23", "record_not_found";
-        "full", "/v1/conferences/one", "not_found";
-        "full", "/v1/conferences/1?limit=5", "unknown_parameter";
+    let cases = outcomes![
+        "/v1/conferences/1" "/v1/conferences/9007199254740991" "/v1/conferences/%31" => ("full", "");
+        "/v1/conferences/9007199254740992" "/v1/conferences/99999999999999999999999999"
+        "/v1/conferences/0" "/v1/conferences/-1" "/v1/conferences/26" => ("full", "record_not_found");
+        "/v1/conferences/4" => ("onco", "record_not_found");
+        "/v1/conferences/1" => ("onco", "");
+        "/v1/conferences/2" => ("spain", "");
+        "/v1/conferences/12" "/v1/conferences/23" => ("spain", "record_not_found");
+        "/v1/conferences/one" => ("full", "not_found");
+        "/v1/conferences/1?limit=5" => ("full", "unknown_parameter");
     ];
-    for (key, path, code) in cases {
+    for (path, (key, code)) in cases {
         let answer = world.get(key, path);
         assert_eq!(answer.code(), code, "{key} {path}: {}", answer.status);
     }

@@ -17,11 +17,8 @@ fn files_are_revalidated_and_run_nothing_from_elsewhere() {
     for (path, kind) in FILES {
         let answer = world.get("", path).expect(200);
         assert_eq!(answer.header("content-type"), Some(kind), "{path}");
-        assert_eq!(
-            answer.header("referrer-policy"),
-            Some("no-referrer"),
-            "{path}"
-        );
+        let header = answer.header("referrer-policy");
+        assert_eq!(header, Some("no-referrer"), "{path}");
         let policy = answer.header("content-security-policy").expect("a policy");
         assert!(
             policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self'"),
@@ -47,10 +44,8 @@ fn only_the_page_itself_makes_its_browser_forget() {
         ("POST", "/", Some("same-origin"), false),
         ("POST", "/v1/forget", Some("same-origin"), false),
     ] {
-        let headers: Vec<(&str, &str)> = site
-            .map(|site| ("sec-fetch-site", site))
-            .into_iter()
-            .collect();
+        let headers = site.map(|site| ("sec-fetch-site", site)).into_iter();
+        let headers: Vec<(&str, &str)> = headers.collect();
         let answer = world.request(method, path, &headers);
         let cleared = answer.header("clear-site-data");
         let expected = forgets.then_some("\"storage\"");

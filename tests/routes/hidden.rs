@@ -141,11 +141,8 @@ fn hidden_changes_change_no_byte() {
         ] {
             let [one, other] =
                 [&one, &other].map(|world| seen(&world.get_with("onco", &path, headers)));
-            let at = one
-                .bytes()
-                .zip(other.bytes())
-                .take_while(|(a, b)| a == b)
-                .count();
+            let at = one.bytes();
+            let at = at.zip(other.bytes()).take_while(|(a, b)| a == b).count();
             let part = |text: &str| {
                 String::from_utf8_lossy(&text.as_bytes()[at.saturating_sub(60)..])
                     .chars()

@@ -19,14 +19,11 @@ fn journal_filters_select_and_invalid_ones_are_refused() {
         ("updated_since=2000-01-01&q=heart", &[11]),
     ];
     for (query, expected) in cases {
-        assert_eq!(
-            world
-                .get("full", &format!("/v1/journals?{query}"))
-                .expect(200)
-                .ids(),
-            *expected,
-            "{query}"
-        );
+        let ids = world
+            .get("full", &format!("/v1/journals?{query}"))
+            .expect(200)
+            .ids();
+        assert_eq!(ids, *expected, "{query}");
     }
     let allowed = "Allowed are: `limit`, `cursor`, `updated_since`, `q`.";
     let cases = [

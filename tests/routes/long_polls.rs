@@ -35,17 +35,11 @@ struct States {
 
 impl States {
     fn of(world: &World) -> Arc<States> {
-        let state = Mutex::new(world.shown());
-        let (after_reading, changes, is_stale) = (
-            Mutex::default(),
-            watch::channel(()).0,
-            AtomicBool::new(false),
-        );
         Arc::new(States {
-            state,
-            after_reading,
-            changes,
-            is_stale,
+            state: Mutex::new(world.shown()),
+            after_reading: Mutex::default(),
+            changes: watch::channel(()).0,
+            is_stale: AtomicBool::new(false),
         })
     }
 
@@ -126,6 +120,11 @@ impl Polls {
         }
     }
 
+    /// The end of the last wait.
+    fn last_end(&self) -> Option<WaitEnd> {
+        self.ends.0.lock().unwrap().pop()
+    }
+
     /// Shows the present state of the database, as a watcher does.
     fn publish(&self) {
         *self.states.state.lock().unwrap() = self.world.shown();
@@ -142,12 +141,8 @@ impl Polls {
         // The time of the paused clock.
         let at = tokio::time::Instant::now().into_std();
         let exchange = |query: &str| {
-            Exchange::new(request(
-                &self.world,
-                key,
-                &format!("/v1/{dataset}/changes{query}"),
-                at,
-            ))
+            let target = format!("/v1/{dataset}/changes{query}");
+            Exchange::new(request(&self.world, key, &target, at))
         };
         let mut first = exchange("");
         let Ok(CheckedRequest::Answered(page)) = self.service.check(&mut first) else {
@@ -191,15 +186,8 @@ impl Polls {
     async fn outcome(&self, waiter: &mut Waiter) -> (WaitEnd, u64) {
         let begun = tokio::time::Instant::now();
         self.wait(waiter).await;
-        (
-            self.ends
-                .0
-                .lock()
-                .unwrap()
-                .pop()
-                .expect("the end of the wait"),
-            begun.elapsed().as_secs(),
-        )
+        let end = self.last_end().expect("the end of the wait");
+        (end, begun.elapsed().as_secs())
     }
 }
 
@@ -228,10 +216,8 @@ fn change_of(world: &World, area: &str) {
     static CHANGES: AtomicU64 = AtomicU64::new(0);
     let venue = format!("Venue {}", CHANGES.fetch_add(1, Ordering::Relaxed));
     let id = if area == "Oncology" { 90 } else { 91 };
-    world.conferences(&[conference(
-        id,
-        json!({"therapy_areas": [area], "venue": venue}),
-    )]);
+    let fields = json!({"therapy_areas": [area], "venue": venue});
+    world.conferences(&[conference(id, fields)]);
 }
 
 fn run(test: impl Future<Output = ()>) {
@@ -249,26 +235,17 @@ fn a_commit_before_during_or_after_registration_wakes_the_long_poll() {
         let polls = Polls::new(World::small(), 9, 9);
         let (_open, closing) = watch::channel(false);
         let waiter = |wait_s| polls.waiter("onco", "conferences", wait_s, &closing);
-        assert_eq!(
-            polls.outcome(&mut waiter(60)).await,
-            (WaitEnd::Time, 45),
-            "no change"
-        );
-        assert_eq!(
-            polls.outcome(&mut waiter(1)).await,
-            (WaitEnd::Time, 1),
-            "no change, and less time"
-        );
+        for (wait_s, waited_s) in [(60, 45), (1, 1)] {
+            let outcome = polls.outcome(&mut waiter(wait_s)).await;
+            assert_eq!(outcome, (WaitEnd::Time, waited_s), "no change");
+        }
 
         // Before it joins its group, so it is not notified.
         let mut early = waiter(60);
         change_of(&polls.world, "Oncology");
         polls.publish();
-        assert_eq!(
-            polls.outcome(&mut early).await,
-            (WaitEnd::Change, 0),
-            "a change before"
-        );
+        let expected = (WaitEnd::Change, 0);
+        assert_eq!(polls.outcome(&mut early).await, expected, "a change before");
 
         // Between its read of the state and its sleep.
         let mut between = waiter(60);
@@ -279,16 +256,10 @@ fn a_commit_before_during_or_after_registration_wakes_the_long_poll() {
             states.changes.send_replace(());
         };
         *polls.states.after_reading.lock().unwrap() = Some(Box::new(hook));
-        assert_eq!(
-            polls.outcome(&mut between).await,
-            (WaitEnd::Change, 0),
-            "a change in between"
-        );
-        assert!(
-            polls.states.after_reading.lock().unwrap().is_none(),
-            "it read the state"
-        );
-
+        let outcome = polls.outcome(&mut between).await;
+        assert_eq!(outcome, expected, "a change in between");
+        let hook = polls.states.after_reading.lock().unwrap().take();
+        assert!(hook.is_none(), "it read the state");
         // While it sleeps, twice: after the first change, the next request waits again.
         for _ in 0..2 {
             let mut asleep = waiter(60);
@@ -304,7 +275,7 @@ fn a_commit_before_during_or_after_registration_wakes_the_long_poll() {
                 polls.publish();
                 assert!(runs_through(&mut waiting).await, "its own change");
             }
-            assert_eq!(polls.ends.0.lock().unwrap().pop(), Some(WaitEnd::Change));
+            assert_eq!(polls.last_end(), Some(WaitEnd::Change));
         }
     });
 }
@@ -313,9 +284,8 @@ fn a_commit_before_during_or_after_registration_wakes_the_long_poll() {
 fn a_commit_wakes_all_long_polls_of_its_groups_and_no_others() {
     run(async {
         let polls = Polls::new(World::small(), 9, 9);
-        polls
-            .world
-            .new_key("onco-too", "onco", KeySettings::default());
+        let world = &polls.world;
+        world.new_key("onco-too", "onco", KeySettings::default());
         polls.publish();
         let (_open, closing) = watch::channel(false);
         let of = |key: &str, dataset: &str| polls.waiter(key, dataset, 60, &closing);
@@ -355,13 +325,10 @@ fn a_wait_ends_with_its_server() {
             stop.send(true).unwrap();
             assert!(runs_through(&mut waiting).await, "the server stops");
         }
-        assert_eq!(polls.ends.0.lock().unwrap().pop(), Some(WaitEnd::Stop));
+        assert_eq!(polls.last_end(), Some(WaitEnd::Stop));
         let mut late = polls.waiter("onco", "conferences", 60, &closing);
-        assert_eq!(
-            polls.outcome(&mut late).await,
-            (WaitEnd::Stop, 0),
-            "it has stopped already"
-        );
+        let outcome = polls.outcome(&mut late).await;
+        assert_eq!(outcome, (WaitEnd::Stop, 0), "it has stopped already");
     });
 }
 
@@ -381,20 +348,14 @@ fn long_polls_beyond_either_limit_do_not_wait() {
             ("spain", "conferences", true),
             ("papers", "journals", false),
         ];
-        let mut waiters: Vec<_> = cases
-            .iter()
-            .map(|(key, set, _)| polls.waiter(key, set, 60, &closing))
-            .collect();
-        let mut more: Vec<_> = [
-            ("full", "journals", true),
-            ("full", "journals", false),
-            ("papers", "journals", false),
-        ]
-        .map(|(key, set, waits)| (polls.waiter(key, set, 60, &closing), waits))
-        .into();
-        let mut again: Vec<_> = (0..4)
-            .map(|_| polls.waiter("full", "conferences", 60, &closing))
-            .collect();
+        let waiter = |key: &str, set: &str| polls.waiter(key, set, 60, &closing);
+        let mut waiters = cases.map(|(key, set, _)| waiter(key, set));
+        let mut more = cases![
+            waiter("full", "journals"), true;
+            waiter("full", "journals"), false;
+            waiter("papers", "journals"), false;
+        ];
+        let mut again = [(); 4].map(|()| waiter("full", "conferences"));
         let mut waiting = Vec::new();
         for (waiter, (key, dataset, waits)) in waiters.iter_mut().zip(cases) {
             let mut future = Box::pin(polls.wait(waiter));
@@ -405,10 +366,8 @@ fn long_polls_beyond_either_limit_do_not_wait() {
         }
         // A request that leaves makes room for one other, both for its key and in total.
         drop(waiting.remove(1));
-        assert_eq!(
-            polls.ends.0.lock().unwrap().drain(..).collect::<Vec<_>>(),
-            [WaitEnd::Left]
-        );
+        assert_eq!(polls.last_end(), Some(WaitEnd::Left));
+        assert_eq!(polls.last_end(), None);
         for (waiter, waits) in &mut more {
             let mut future = Box::pin(polls.wait(waiter));
             assert_eq!(!runs_through(&mut future).await, *waits);
@@ -466,10 +425,8 @@ fn a_key_is_checked_again_after_a_wait() {
         let direct = Direct::new(states.service(Arc::new(Ends::default())));
         let ask = |target: &str| direct.answer(request(&world, "onco", target, Instant::now()));
         // The token of an export, before an entry.
-        let token = ask("/v1/exports/conferences").headers["x-sync-token"]
-            .to_str()
-            .unwrap()
-            .to_owned();
+        let exported = ask("/v1/exports/conferences");
+        let token = exported.headers["x-sync-token"].to_str().unwrap();
         change_of(&world, "Oncology");
         let before = world.shown();
         *states.state.lock().unwrap() = before;
@@ -478,12 +435,10 @@ fn a_key_is_checked_again_after_a_wait() {
         let (hooked, swapped) = (Arc::clone(&states), Arc::clone(&changed));
         let hook = move || *hooked.state.lock().unwrap() = swapped;
         *states.after_reading.lock().unwrap() = Some(Box::new(hook));
-        let response = ask(&target.replace("TOKEN", &token));
+        let response = ask(&target.replace("TOKEN", token));
         let body = String::from_utf8_lossy(&response.body);
-        assert!(
-            states.after_reading.lock().unwrap().is_none(),
-            "{at}: it was admitted before the change"
-        );
+        let hook = states.after_reading.lock().unwrap().take();
+        assert!(hook.is_none(), "{at}: it was admitted before the change");
         assert_eq!(response.status.as_u16(), status, "{at} {target}: {body}");
         match (status, expected) {
             (200, "") => {}
@@ -494,18 +449,12 @@ fn a_key_is_checked_again_after_a_wait() {
             ),
         }
         if status != 401 && target == export {
-            let number = |name: &str| {
-                response.headers[name]
-                    .to_str()
-                    .unwrap()
-                    .parse::<u32>()
-                    .unwrap()
+            let number = |name: &str| -> u32 {
+                let text = response.headers[name].to_str().unwrap();
+                text.parse().unwrap()
             };
-            assert_eq!(
-                number("ratelimit-limit") - number("ratelimit-remaining"),
-                2,
-                "{at} {target}: counted once"
-            );
+            let counted = number("ratelimit-limit") - number("ratelimit-remaining");
+            assert_eq!(counted, 2, "{at} {target}: counted once");
         }
     }
 }
@@ -520,17 +469,13 @@ fn check(service: &Service, exchange: &mut Exchange) -> (String, [u64; 3]) {
     };
     let headers = service.finish(exchange, answer).headers;
     let names = ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"];
-    (
-        code,
-        names.map(|name| headers[name].to_str().unwrap().parse().unwrap()),
-    )
+    let numbers = names.map(|name| headers[name].to_str().unwrap().parse().unwrap());
+    (code, numbers)
 }
 
 fn polled(world: &World) -> String {
-    format!(
-        "/v1/conferences/changes?since={}&wait=60",
-        world.get("onco", "/v1/conferences/changes").token()
-    )
+    let token = world.get("onco", "/v1/conferences/changes").token();
+    format!("/v1/conferences/changes?since={token}&wait=60")
 }
 
 #[test]
@@ -545,11 +490,8 @@ fn a_request_that_waited_is_counted_once() {
     let (mut waited, answered, limited) = (exchange(), String::new(), "rate_limited".to_owned());
     assert_eq!(check(&service, &mut waited).1, [2, 1, 60]);
     waited.wake(after(20), now(), false);
-    assert_eq!(
-        check(&service, &mut waited).1,
-        [2, 1, 40],
-        "the window of the time when it was woken"
-    );
+    // The window of the time when it was woken.
+    assert_eq!(check(&service, &mut waited).1, [2, 1, 40]);
     // Other requests use up the window meanwhile. The request that has waited is answered.
     assert_eq!(check(&service, &mut exchange()).1, [2, 0, 60]);
     assert_eq!(check(&service, &mut exchange()).0, limited);
@@ -563,10 +505,8 @@ fn a_request_that_waited_is_counted_once() {
     world.edit(|edit| edit.revoke_key(&id).map(drop).unwrap());
     *states.state.lock().unwrap() = world.shown();
     waited.wake(after(61), now(), false);
-    assert_eq!(
-        check(&service, &mut waited),
-        ("revoked_api_key".to_owned(), [100, 100, 60])
-    );
+    let expected = ("revoked_api_key".to_owned(), [100, 100, 60]);
+    assert_eq!(check(&service, &mut waited), expected);
 }
 
 #[test]
@@ -583,10 +523,7 @@ fn a_long_poll_at_a_stale_replica_gets_503() {
     ] {
         states.is_stale.store(is_stale, Ordering::Relaxed);
         waited.wake(Instant::now() + Duration::from_secs(5), now(), is_over);
-        assert_eq!(
-            check(&service, &mut waited).0,
-            expected,
-            "stale: {is_stale}, over: {is_over}"
-        );
+        let code = check(&service, &mut waited).0;
+        assert_eq!(code, expected, "stale: {is_stale}, over: {is_over}");
     }
 }

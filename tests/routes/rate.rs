@@ -39,11 +39,8 @@ fn a_keys_window_lasts_a_minute_from_its_first_request() {
         let answer = world.get(key, path).expect(status);
         assert_eq!(window(&answer), expected, "{key} at {at_s} s");
         if status == 429 {
-            assert_eq!(
-                answer.number("retry-after"),
-                expected.2,
-                "{key} at {at_s} s"
-            );
+            let number = answer.number("retry-after");
+            assert_eq!(number, expected.2, "{key} at {at_s} s");
             answer.expect_problem("rate_limited", "3 requests per minute");
         }
     }
@@ -72,11 +69,8 @@ fn every_request_with_a_key_counts_once() {
             .request(method, path, &[("x-api-key", &key)])
             .expect(status);
         left -= 1;
-        assert_eq!(
-            answer.number("ratelimit-remaining"),
-            left,
-            "{method} {path}"
-        );
+        let number = answer.number("ratelimit-remaining");
+        assert_eq!(number, left, "{method} {path}");
     }
     let answer = world
         .request(
@@ -98,10 +92,8 @@ fn every_request_with_a_key_counts_once() {
             "{method} {path}"
         );
     }
-    assert_eq!(
-        world.get("full", PATH).number("ratelimit-remaining"),
-        left - 2
-    );
+    let number = world.get("full", PATH).number("ratelimit-remaining");
+    assert_eq!(number, left - 2);
 }
 
 #[test]
@@ -129,18 +121,12 @@ fn unusable_keys_use_up_their_address_alone() {
     // No key, `/status`, a foreign path and a key of another address are not counted.
     for _ in 0..3 {
         assert_eq!(window(&world.get("", PATH).expect(401)), (100, 100, 60));
-        assert_eq!(
-            window(&world.get("", "/v1/status").expect(200)),
-            (100, 100, 60)
-        );
-        assert_eq!(
-            window(&world.get("", "/v1/nowhere").expect(404)),
-            (100, 100, 60)
-        );
-        assert_eq!(
-            window(&world.get("elsewhere", PATH).expect(403)),
-            (100, 100, 60)
-        );
+        let expected = (100, 100, 60);
+        assert_eq!(window(&world.get("", "/v1/status").expect(200)), expected);
+        let expected = (100, 100, 60);
+        assert_eq!(window(&world.get("", "/v1/nowhere").expect(404)), expected);
+        let expected = (100, 100, 60);
+        assert_eq!(window(&world.get("elsewhere", PATH).expect(403)), expected);
     }
     for sent in 1..=100_u64 {
         let answer = if sent % 2 == 0 {
@@ -152,23 +138,17 @@ fn unusable_keys_use_up_their_address_alone() {
     }
     world.at_s.set(20);
     let refused = bad().expect(429);
-    assert_eq!(
-        (window(&refused), refused.number("retry-after")),
-        ((100, 0, 40), 40)
-    );
+    let expected = ((100, 0, 40), 40);
+    assert_eq!((window(&refused), refused.number("retry-after")), expected);
     refused.expect_problem("rate_limited", "unusable API keys");
     world.get("revoked", PATH).expect(429);
     // Valid keys, no key, `/status` and a key of another address are never refused by it.
     assert_eq!(window(&world.get("full", PATH).expect(200)), (600, 599, 60));
     assert_eq!(window(&world.get("", PATH).expect(401)), (100, 0, 40));
-    assert_eq!(
-        window(&world.get("", "/v1/status").expect(200)),
-        (100, 0, 40)
-    );
-    assert_eq!(
-        window(&world.get("elsewhere", PATH).expect(403)),
-        (100, 0, 40)
-    );
+    let expected = (100, 0, 40);
+    assert_eq!(window(&world.get("", "/v1/status").expect(200)), expected);
+    let expected = (100, 0, 40);
+    assert_eq!(window(&world.get("elsewhere", PATH).expect(403)), expected);
     // Another address has a window of its own. This one gets a new window after its minute.
     world.address.set("192.0.2.8".parse().unwrap());
     assert_eq!(window(&bad().expect(401)), (100, 99, 60));

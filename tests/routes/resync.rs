@@ -83,13 +83,10 @@ fn resync_accepts_only_diff_and_changes_no_other_answer() {
     for query in cases {
         let path = format!("/v1/conferences/changes?{query}");
         let plain = world.get("onco", &path).expect(200);
-        assert_eq!(
-            world
-                .get("onco", &format!("{path}&resync=diff"))
-                .expect(200)
-                .body,
-            plain.body,
-            "{query}"
-        );
+        let body = world
+            .get("onco", &format!("{path}&resync=diff"))
+            .expect(200)
+            .body;
+        assert_eq!(body, plain.body, "{query}");
     }
 }

@@ -18,21 +18,15 @@ fn a_server_that_is_behind_polls_before_it_answers_410() {
     let ahead = World::small();
     let behind = ahead.second_server(Duration::ZERO);
     ahead.conferences(&[patch(1, json!({"venue": "V"})), removal(2)]);
-    assert_eq!(
-        behind.get("full", "/v1/conferences/2").status,
-        200,
-        "not polled yet"
-    );
+    let status = behind.get("full", "/v1/conferences/2").status;
+    assert_eq!(status, 200, "not polled yet");
     let token = ahead.get("full", "/v1/conferences/changes").token();
     let answer = behind
         .get("full", &format!("/v1/conferences/changes?since={token}"))
         .expect(200);
     assert_eq!((answer.entries().as_str(), answer.token()), ("", token));
-    assert_eq!(
-        behind.get("full", "/v1/conferences/2").status,
-        404,
-        "shown in all answers"
-    );
+    let status = behind.get("full", "/v1/conferences/2").status;
+    assert_eq!(status, 404, "shown in all answers");
     // The same holds after a license change.
     ahead.license("onco", "conferences; areas: Oncology, None");
     let token = ahead.get("onco", "/v1/exports/conferences").token();
@@ -138,11 +132,8 @@ fn a_license_change_is_shown_to_the_token_that_needs_it() {
             "{shows}: the change has more than one entry"
         );
         let answer = behind.get(key, &target).expect(200);
-        assert_eq!(
-            (answer.entries(), answer.token()),
-            (expected.entries(), expected.token()),
-            "{shows}"
-        );
+        assert_eq!(answer.entries(), expected.entries(), "{shows}");
+        assert_eq!(answer.token(), expected.token(), "{shows}");
     }
 }
 
@@ -228,11 +219,8 @@ fn callers_that_need_the_same_poll_share_it() {
     watcher.catch_up(came, &|_| true);
     world.conferences(&[removal(1)]);
     let before = watcher.shown().commit();
-    assert_eq!(
-        watcher.catch_up(came, &|_| true).commit(),
-        before,
-        "that poll was before the commit"
-    );
+    let found = watcher.catch_up(came, &|_| true).commit();
+    assert_eq!(found, before, "that poll was before the commit");
     // A caller that arrives after that poll causes another one.
     assert_eq!(
         watcher.catch_up(Instant::now(), &|_| true).commit(),

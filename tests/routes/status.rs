@@ -86,14 +86,8 @@ fn status_ignores_the_key() {
     ];
     for headers in cases {
         let answer = world.request("GET", "/v1/status", headers).expect(200);
-        assert_eq!(
-            (
-                answer.number("ratelimit-limit"),
-                answer.number("ratelimit-remaining")
-            ),
-            (100, 100),
-            "{headers:?}"
-        );
+        assert_eq!(answer.number("ratelimit-limit"), 100, "{headers:?}");
+        assert_eq!(answer.number("ratelimit-remaining"), 100, "{headers:?}");
     }
     world
         .get("", "/v1/status?verbose=1")

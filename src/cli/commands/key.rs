@@ -283,10 +283,8 @@ mod tests {
             .1
         };
         assert_eq!(told(None, &[]), "never");
-        assert_eq!(
-            told(Some(0), &[]),
-            "last 1970-01-01T00:00:00Z, refused at 1970-01-01T00:01:00Z: rate_limited"
-        );
+        let expected = "last 1970-01-01T00:00:00Z, refused at 1970-01-01T00:01:00Z: rate_limited";
+        assert_eq!(told(Some(0), &[]), expected);
         assert_eq!(
             told(
                 Some(1),

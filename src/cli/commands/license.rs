@@ -599,18 +599,12 @@ mod tests {
             describe_unknown("is in the country", "O'Land", near, &known)
         };
         let start = "no conference is in the country `O'Land`";
-        assert_eq!(
-            told(0, None),
-            format!("{start} yet, so no conference matches it")
-        );
-        assert_eq!(
-            told(0, Some("C00")),
-            format!("{start}; did you mean `C00`?")
-        );
-        assert_eq!(
-            told(2, Some("C01")),
-            format!("{start}; did you mean `C01`? (the data contains `C00`, `C01`)")
-        );
+        let expected = format!("{start} yet, so no conference matches it");
+        assert_eq!(told(0, None), expected);
+        let expected = format!("{start}; did you mean `C00`?");
+        assert_eq!(told(0, Some("C00")), expected);
+        let expected = format!("{start}; did you mean `C01`? (the data contains `C00`, `C01`)");
+        assert_eq!(told(2, Some("C01")), expected);
         for (count, end) in [
             (11, "`C10`)"),
             (12, "`C11`)"),

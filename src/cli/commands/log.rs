@@ -425,34 +425,20 @@ mod tests {
     #[test]
     fn commits_of_a_license_are_recognized() {
         // (the description, the license that it is of)
-        let cases = cases![
-            "license set acme: datasets conferences", Some("acme");
-            "license set acme: datasets journals; years 2026", Some("acme");
-            "license set acme: eu: datasets journals", Some("acme: eu");
-            "license set acme eu: datasets journals", Some("acme eu");
-            "license remove acme", Some("acme");
-            "license remove acme eu", Some("acme eu");
-            "key create key_1 --license acme", Some("acme");
-            "key create key_1 --license acme eu", Some("acme eu");
-            "key revoke key_1 of license acme", Some("acme");
-            "key replace key_1 by key_2 of license acme: eu", Some("acme: eu");
-            "key create key_1 --license of license acme", Some("of license acme");
-            "import license set acme: datasets journals.csv", None;
-            "import acme", None;
-            "restored from a backup of acme", None;
-            "", None;
+        let cases = outcomes![
+            "license set acme: datasets conferences"
+            "license set acme: datasets journals; years 2026" "license remove acme"
+            "key create key_1 --license acme" "key revoke key_1 of license acme" => Some("acme");
+            "license set acme: eu: datasets journals"
+            "key replace key_1 by key_2 of license acme: eu" => Some("acme: eu");
+            "license set acme eu: datasets journals" "license remove acme eu"
+            "key create key_1 --license acme eu" => Some("acme eu");
+            "key create key_1 --license of license acme" => Some("of license acme");
+            "import license set acme: datasets journals.csv" "import acme"
+            "restored from a backup of acme" "" => None;
         ];
         for (what, expected) in cases {
-            for name in [
-                "acme",
-                "acme eu",
-                "acme: eu",
-                "of license acme",
-                "acm",
-                "eu",
-                "Acme",
-                "",
-            ] {
+            for name in words!["acme" "acme eu" "acme: eu" "of license acme" "acm" "eu" "Acme" ""] {
                 let is_expected = expected == Some(name);
                 assert_eq!(is_of_license(what, name), is_expected, "{what}: {name}");
             }

@@ -195,10 +195,8 @@ mod tests {
             assigned(3, "organizations", 4, Some("ESMO")),
         ];
         let link = "a.csv:3: organizations 4: `ESMO` - is new, because a row links to it";
-        assert_eq!(
-            found[0].to_string(),
-            "a.csv:2: journals 7: is new: the row matches no record"
-        );
+        let expected = "a.csv:2: journals 7: is new: the row matches no record";
+        assert_eq!(found[0].to_string(), expected);
         assert_eq!(found[2].to_string(), link);
         assert_eq!(
             shown(&found),
@@ -282,11 +280,8 @@ mod tests {
         let name = |at: usize| found(1, Some(&format!("n{at}")), None, message.clone());
         for (count, is_more) in [(MAX_SHOWN_NAMES, false), (MAX_SHOWN_NAMES + 1, true)] {
             let shown = shown(&(0..count).map(name).collect::<Vec<_>>()).remove(0);
-            assert_eq!(
-                (shown.contains("n11 and more: "), shown.contains("n11: ")),
-                (is_more, !is_more),
-                "{shown}"
-            );
+            assert_eq!(shown.contains("n11 and more: "), is_more, "{shown}");
+            assert_eq!(shown.contains("n11: "), !is_more, "{shown}");
         }
     }
 
@@ -352,12 +347,8 @@ mod tests {
 
     fn bad_row(field: Option<&str>, value: Option<&str>, message: &'static str) -> Finding {
         let mut bad = Findings::default();
-        bad.push(
-            &FilePosition::new("conferences.csv".into(), 12),
-            field,
-            value,
-            message,
-        );
+        let position = FilePosition::new("conferences.csv".into(), 12);
+        bad.push(&position, field, value, message);
         bad.kept()[0].clone()
     }
 
@@ -391,12 +382,8 @@ mod tests {
     fn all_findings_are_counted_and_the_first_are_kept() {
         let mut bad = Findings::default();
         for line in 1..=12_345 {
-            bad.push(
-                &FilePosition::new("tags.csv".into(), line),
-                None,
-                None,
-                "xxx",
-            );
+            let position = FilePosition::new("tags.csv".into(), line);
+            bad.push(&position, None, None, "xxx");
         }
         assert_eq!((bad.kept().len(), bad.total()), (10_000, 12_345));
         assert_eq!(bad.groups().next().unwrap().count, 12_345);

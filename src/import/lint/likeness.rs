@@ -73,11 +73,8 @@ mod tests {
         ];
         for (one, other, expected) in cases {
             let [first, second] = [one, other].map(comparable);
-            assert_eq!(
-                are_similar(&first, &second),
-                expected,
-                "{one:?} and {other:?}"
-            );
+            let found = are_similar(&first, &second);
+            assert_eq!(found, expected, "{one:?} and {other:?}");
         }
     }
 

@@ -174,10 +174,8 @@ mod tests {
         }
         // A capital at the end and a sign after it may be one letter: `AMANHÃ…`.
         let variants: Vec<String> = real_names().into_iter().flat_map(variants).collect();
-        let wrong: Vec<&String> = variants
-            .iter()
-            .filter(|text| repair(text).is_some())
-            .collect();
+        let wrong = variants.iter();
+        let wrong: Vec<&String> = wrong.filter(|text| repair(text).is_some()).collect();
         assert!(
             wrong.len() * 500 <= variants.len(),
             "{} of {}: {wrong:?}",
@@ -245,11 +243,8 @@ mod tests {
         ];
         let cases = cases.map(|case| (case, true)).into_iter();
         for ((text, expected), is_whole) in cases.chain(incomplete.map(|case| (case, false))) {
-            assert_eq!(
-                repair(text),
-                Some((expected.to_owned(), is_whole)),
-                "{text}"
-            );
+            let found = repair(text);
+            assert_eq!(found, Some((expected.to_owned(), is_whole)), "{text}");
         }
     }
 
@@ -274,16 +269,10 @@ mod tests {
             text.chars()
                 .any(|letter| letter.is_alphabetic() && !letter.is_ascii())
         };
-        let all: Vec<String> = real_names()
-            .into_iter()
-            .filter(is_special)
-            .map(str::to_owned)
-            .collect();
-        let capitals: Vec<String> = all
-            .iter()
-            .map(|text| text.to_uppercase())
-            .filter(|text| !text.is_ascii())
-            .collect();
+        let all = real_names().into_iter();
+        let all: Vec<String> = all.filter(is_special).map(str::to_owned).collect();
+        let capitals = all.iter().map(|text| text.to_uppercase());
+        let capitals: Vec<String> = capitals.filter(|text| !text.is_ascii()).collect();
         assert!(all.len() > 300, "{}", all.len());
         for encoding in ENCODINGS {
             for texts in [&all, &capitals] {

@@ -395,11 +395,8 @@ mod tests {
                 };
                 days.entry(day).or_default().add(&location, Id::MIN, true);
             }
-            assert_eq!(
-                crowded_days(&days).count(),
-                usize::from(is_found),
-                "{on_one_day} {others}"
-            );
+            let count = crowded_days(&days).count();
+            assert_eq!(count, usize::from(is_found), "{on_one_day} {others}");
         }
     }
 
@@ -423,11 +420,8 @@ mod tests {
                 unlikely_number(&journal).map(|fault| (fault.field, fault.value.unwrap()))
             };
             assert_eq!(found(right), None, "{field} {right}");
-            assert_eq!(
-                found(wrong),
-                Some((field, number(wrong).unwrap().to_string())),
-                "{field} {wrong}"
-            );
+            let expected = Some((field, number(wrong).unwrap().to_string()));
+            assert_eq!(found(wrong), expected, "{field} {wrong}");
         }
         for (year, is_found) in [(1_959, true), (1_960, false), (2_100, false), (2_101, true)] {
             let journal = JournalFields {
@@ -454,11 +448,8 @@ mod tests {
                     &mut timelines.accept_to_online,
                     &mut timelines.accept_to_print,
                 ][at] = weeks(min, max);
-                assert_eq!(
-                    weeks_reversed(&journal).is_some(),
-                    is_found,
-                    "{at} {min} {max}"
-                );
+                let found = weeks_reversed(&journal).is_some();
+                assert_eq!(found, is_found, "{at} {min} {max}");
             }
         }
     }

@@ -341,10 +341,8 @@ mod tests {
     #[test]
     fn real_names_have_no_finding() {
         for text in real_names() {
-            let found: Vec<Message> = RULES
-                .iter()
-                .filter_map(|rule| (rule.1)("name", text))
-                .collect();
+            let found = RULES.iter();
+            let found: Vec<Message> = found.filter_map(|rule| (rule.1)("name", text)).collect();
             assert!(found.is_empty(), "{text}: {found:?}");
         }
     }
@@ -410,77 +408,40 @@ mod tests {
 
     #[test]
     fn damaged_texts_and_placeholders_are_found() {
-        let cases = [
-            ("name", "KardiologÃ¼", "wrong_encoding"),
-            ("name", "SociÃ©tÃ© FranÃ§aise", "wrong_encoding"),
-            ("name", "Menâ€™s Health", "wrong_encoding"),
-            ("name", "Soci√©t√© de Cardiologie", "wrong_encoding"),
-            ("name", "Men\u{92}s Health", "wrong_encoding"),
-            ("name", "Men\u{7f}s Health", "wrong_encoding"),
-            ("name", "Men\u{19}s Health", "wrong_encoding"),
-            ("name", "Men\u{1a}s Health\n", "wrong_encoding blanks"),
-            ("name", "Kardiologi\u{fffd}", "wrong_encoding"),
-            ("name", "Soci?t? Fran?aise", "wrong_encoding"),
-            ("city", "ZÃ¼rich", "wrong_encoding"),
-            ("url", "https://a.example/?q=x", ""),
-            ("name", "Société Française, Łódź", ""),
-            ("name", "SÃO PAULO: AÇÃO", ""),
-            ("name", "日本癌学会 «Ёлка» ΚΑΡΔΙΟ", ""),
-            ("name", "Who cares? We do", ""),
-            ("name", "Heart &amp; Lung", "html_escape"),
-            ("name", "Heart<br>Lung", "html_escape"),
-            ("name", "Associa&#x00e7;&#227;o", "html_escape"),
-            ("name", "Heart & Lung", ""),
-            ("name", "R&D; AT&T &#; &#x; &#xD800; Q&#A", ""),
-            ("name", "Journal d’études", ""),
-            ("name", "TBD", "placeholder"),
-            ("name", "(n/a)", "placeholder"),
-            ("name", "--", "placeholder"),
-            ("name", "#REF!", "placeholder"),
-            ("name", "#N/A", "placeholder"),
-            ("venue", "To be announced", "placeholder"),
-            ("city", " ", "placeholder"),
-            ("country", "-", "placeholder"),
-            ("therapy_areas", "N/A", "placeholder"),
-            ("abbv", "NA", ""),
-            ("city", "Nan", ""),
-            ("city", "None", ""),
-            ("city", "NA", "placeholder"),
-            ("city", "nil", "placeholder"),
-            ("city", "Null", "placeholder"),
-            ("city", "n.a.", "placeholder"),
-            ("country", "Nan", "placeholder"),
-            ("venue", "None", "placeholder"),
-            ("abbv", "?", "placeholder"),
-            ("city", "Nancy", ""),
-            ("name", "Test", ""),
-            ("name", "TBD Congress", ""),
-            ("name", "#MedTwitter Summit", ""),
-            ("name", "ASCO ", "blanks"),
-            ("name", " ASCO", "blanks"),
-            ("name", "ASCO  Meeting", "blanks"),
-            ("venue", "Hall  A", ""),
-            ("venue", "Hall A ", "blanks"),
-            ("name", "ASCO\u{a0}", "blanks"),
-            ("name", "ASCO\nMeeting", "blanks"),
-            ("name", "AS\u{200b}CO", "blanks"),
-            ("name", "AS\u{202e}CO", "blanks"),
-            ("name", "AS\u{2066}CO", "blanks"),
-            ("name", "א\u{200f}", ""),
-            ("name", "ASCO\u{a0}Meeting", ""),
-            ("name", "می\u{200c}خواهم", ""),
-            ("therapy_areas", "Oncology ", ""),
-            ("name", "=1+1", "formula"),
-            ("abbv", "=1+1", ""),
-            ("name", "ASCO Annual Meeting", ""),
+        let cases: [(&str, &str, &[&str]); 19] = cases![
+            "name", "wrong_encoding", &words!["KardiologÃ¼" "SociÃ©tÃ© FranÃ§aise" "Menâ€™s Health"
+                "Soci√©t√© de Cardiologie" "Men\u{92}s Health" "Men\u{7f}s Health"
+                "Men\u{19}s Health" "Kardiologi\u{fffd}" "Soci?t? Fran?aise"];
+            "name", "wrong_encoding blanks", &["Men\u{1a}s Health\n"];
+            "city", "wrong_encoding", &["ZÃ¼rich"];
+            "url", "", &["https://a.example/?q=x"];
+            "name", "", &words!["Société Française, Łódź" "SÃO PAULO: AÇÃO" "日本癌学会 «Ёлка» ΚΑΡΔΙΟ"
+                "Who cares? We do" "Heart & Lung" "R&D; AT&T &#; &#x; &#xD800; Q&#A"
+                "Journal d’études" "Test" "TBD Congress" "#MedTwitter Summit" "א\u{200f}"
+                "ASCO\u{a0}Meeting" "می\u{200c}خواهم" "ASCO Annual Meeting"];
+            "name", "html_escape", &words!["Heart &amp; Lung" "Heart<br>Lung"
+                "Associa&#x00e7;&#227;o"];
+            "name", "placeholder", &words!["TBD" "(n/a)" "--" "#REF!" "#N/A"];
+            "venue", "placeholder", &words!["To be announced" "None"];
+            "city", "placeholder", &words![" " "NA" "nil" "Null" "n.a."];
+            "country", "placeholder", &words!["-" "Nan"];
+            "therapy_areas", "placeholder", &["N/A"];
+            "abbv", "", &words!["NA" "=1+1"];
+            "city", "", &words!["Nan" "None" "Nancy"];
+            "abbv", "placeholder", &["?"];
+            "name", "blanks", &words!["ASCO " " ASCO" "ASCO  Meeting" "ASCO\u{a0}" "ASCO\nMeeting"
+                "AS\u{200b}CO" "AS\u{202e}CO" "AS\u{2066}CO"];
+            "venue", "", &["Hall  A"];
+            "venue", "blanks", &["Hall A "];
+            "therapy_areas", "", &["Oncology "];
+            "name", "formula", &["=1+1"];
         ];
-        for (field, text, expected) in cases {
-            let found: Vec<&str> = RULES
-                .iter()
-                .filter(|rule| (rule.1)(field, text).is_some())
-                .map(|rule| rule.0)
-                .collect();
-            assert_eq!(found.join(" "), expected, "{field} {text:?}");
+        for (field, expected, texts) in cases {
+            for text in texts {
+                let found = RULES.iter().filter(|rule| (rule.1)(field, text).is_some());
+                let found: Vec<&str> = found.map(|rule| rule.0).collect();
+                assert_eq!(found.join(" "), expected, "{field} {text:?}");
+            }
         }
     }
 
@@ -517,11 +478,8 @@ mod tests {
     fn long_texts_are_no_placeholders() {
         for (blanks, is_one) in [(0, true), (30, true), (60, true)] {
             // Blanks at both ends do not count as length.
-            let text = format!(
-                "{}to be announced{}",
-                " ".repeat(blanks),
-                " ".repeat(blanks)
-            );
+            let blanks = " ".repeat(blanks);
+            let text = format!("{blanks}to be announced{blanks}");
             assert_eq!(is_placeholder("name", &text), is_one, "{text:?}");
         }
         for (text, is_one) in [
@@ -540,108 +498,60 @@ mod tests {
 
     #[test]
     fn invalid_websites_are_found() {
-        let cases = cases![
-            "https://www.asco.org", None;
-            "HTTP://asco.org/a?b=c#d", None;
-            "https://例え.jp/会議", None;
-            "https://web.archive.org/web/2020/http://asco.org/", None;
-            "https://192.0.2.1:8080/", None;
-            "TBD", None;
-            "https://[2001:db8::1]/", None;
-            "https://asco.org./", None;
-            "https://asco.de", None;
-            "https://asco.c", Some("is not a website address");
-            "https://user@asco.org/o'hara", None;
-            "asco.org/?mail=a@b", Some("is not a website address");
-            "www.asco.org", Some("write `https://www.asco.org`");
-            "asco.org/annual", Some("write `https://asco.org/annual`");
-            "//asco.org", Some("write `https://asco.org`");
-            "https://asco.org ", None;
-            "htps://asco.org", Some("is not a website address");
-            "http:/asco.org", Some("is not a website address");
-            "https:///asco.org", Some("is not a website address");
-            "https://asco", Some("is not a website address");
-            "https://https://asco.org", Some("is not a website address");
-            "https://asco..org", Some("is not a website address");
-            "https://asco.org, https://esmo.org", Some("is not a website address");
-            "ftp://asco.org", Some("is not a website address");
-            "mailto:info@asco.org", Some("is not a website address");
-            "info@asco.org", Some("is not a website address");
-            "see website", Some("is not a website address");
+        let sound = words![
+            "https://www.asco.org" "HTTP://asco.org/a?b=c#d" "https://例え.jp/会議"
+            "https://web.archive.org/web/2020/http://asco.org/" "https://192.0.2.1:8080/" "TBD"
+            "https://[2001:db8::1]/" "https://asco.org./" "https://asco.de"
+            "https://user@asco.org/o'hara" "https://asco.org "
         ];
-        for (text, expected) in cases {
-            let found = no_address("url", text);
-            match expected {
-                None => assert_eq!(found, None, "{text}"),
-                Some(expected) => {
-                    assert!(
-                        found.as_ref().is_some_and(|found| found.contains(expected)),
-                        "{text}: {found:?}"
-                    )
-                }
-            }
+        for text in sound {
+            assert_eq!(no_address("url", text), None, "{text}");
+        }
+        let unsound = words![
+            "https://asco.c" "asco.org/?mail=a@b" "htps://asco.org" "http:/asco.org"
+            "https:///asco.org" "https://asco" "https://https://asco.org" "https://asco..org"
+            "https://asco.org, https://esmo.org" "ftp://asco.org" "mailto:info@asco.org"
+            "info@asco.org" "see website"
+        ];
+        let unsound = unsound.map(|text| (text, "is not a website address"));
+        let incomplete = cases![
+            "www.asco.org", "write `https://www.asco.org`";
+            "asco.org/annual", "write `https://asco.org/annual`";
+            "//asco.org", "write `https://asco.org`";
+        ];
+        for (text, expected) in unsound.into_iter().chain(incomplete) {
+            let found = no_address("url", text).unwrap_or_default();
+            assert!(found.contains(expected), "{text}: {found:?}");
         }
         assert!(no_address("name", "x").is_none());
     }
 
     #[test]
     fn invalid_issns_are_found() {
-        let cases = [
-            ("0028-4793", ""),
-            ("2434-561X", ""),
-            ("0378-5955", ""),
-            ("TBD", ""),
-            ("00284793", "issn_form"),
-            ("2434-561x", "issn_form"),
-            ("0028–4793", "issn_form"),
-            ("0028-4794", "issn_check_digit"),
-            ("2434-5610", "issn_check_digit"),
-            ("00284794", "issn_form issn_check_digit"),
-            ("28-4793", "issn_form"),
-            ("284793", "issn_form"),
-            ("0028-47933", "issn_form"),
-            ("ISSN 0028-4793", "issn_form"),
-            ("0028-479A", "issn_form"),
-            ("é028-479", "issn_form"),
-            // Fillers are placeholders.
-            ("0000-0000", ""),
-            ("00000000", ""),
-            ("9999-9994", ""),
-            ("9999-9999", ""),
-            ("9999-9899", "issn_check_digit"),
-            ("0000-0019", ""),
-            ("0000-006X", ""),
-            ("0000-0060", "issn_check_digit"),
-            ("X000-0060", "issn_form"),
-            ("0028 4793", "issn_form"),
-            ("'0028-4793", "issn_form"),
+        let cases: [(&str, &[&str]); 4] = cases![
+            "", &words!["0028-4793" "2434-561X" "0378-5955" "TBD" "0000-0000" "00000000" "9999-9994"
+                "9999-9999" "0000-0019" "0000-006X"];
+            "issn_form", &words!["00284793" "2434-561x" "0028–4793" "28-4793" "284793" "0028-47933"
+                "ISSN 0028-4793" "0028-479A" "é028-479" "X000-0060" "0028 4793" "'0028-4793"];
+            "issn_check_digit", &words!["0028-4794" "2434-5610" "9999-9899" "0000-0060"];
+            "issn_form issn_check_digit", &["00284794"];
         ];
-        for (text, expected) in cases {
-            let found: Vec<&str> = RULES
-                .iter()
-                .filter(|rule| (rule.1)("issn_print", text).is_some())
-                .map(|rule| rule.0)
-                .collect();
-            let found: Vec<&str> = found
-                .into_iter()
-                .filter(|name| name.starts_with("issn_"))
-                .collect();
-            assert_eq!(found.join(" "), expected, "{text:?}");
+        for (expected, texts) in cases {
+            for text in texts {
+                let found = RULES
+                    .iter()
+                    .filter(|rule| (rule.1)("issn_print", text).is_some());
+                let found = found.map(|rule| rule.0);
+                let found: Vec<&str> = found.filter(|name| name.starts_with("issn_")).collect();
+                assert_eq!(found.join(" "), expected, "{text:?}");
+            }
         }
         assert!(issn_form("name", "x").is_none());
-        for (text, is_likely) in [
-            ("4793", false),
-            ("84793", true),
-            ("0284793", true),
-            ("28479311", false),
-            ("28-793", false),
-        ] {
+        for (text, is_likely) in cases!["4793", false; "84793", true; "0284793", true; "28479311", false; "28-793", false]
+        {
             let message = issn_form("issn_online", text).unwrap_or_default();
-            assert_eq!(
-                message.contains("dropped zeros"),
-                is_likely,
-                "{text}: {message}"
-            );
+            let found = message.contains("dropped zeros");
+            assert_eq!(found, is_likely, "{text}: {message}");
         }
     }
 }

@@ -93,60 +93,66 @@ fn effects(merged: &Merged) -> String {
     lines.join("; ")
 }
 
-/// One import of a list: what it has, what is stored afterwards, and its effects.
-struct Case {
-    about: &'static str,
-    /// Lines after `match`.
-    recipe: &'static str,
-    list: &'static str,
-    stored: &'static str,
-    effects: &'static str,
-}
+/// One import of a list: what it is about, the lines of its recipe after `match`, the list, the rows stored afterwards,
+/// and the effects.
+type Case = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
 
-/// Imports each list into the stored rows, twice. The second import changes nothing.
-fn check<F: RecordFields>(files: &str, matching: &str, hidden: &[&str], cases: &[Case]) {
-    for case in cases {
+/// Imports each list into the stored rows, twice. The second import changes nothing. A record that a case does not name
+/// is as it was: the first two are `unchanged`.
+fn check<F: RecordFields>(
+    files: &str,
+    matching: &str,
+    hidden: &[&str],
+    unchanged: [&str; 2],
+    cases: &[Case],
+) {
+    for (about, recipe, list, expected, expected_effects) in cases {
         let database = stored(files);
-        let recipe = format!("match = {matching}\n{}", case.recipe);
-        let name = format!("{}.csv", F::STEM);
-        let name = if case.list.starts_with('{') {
-            format!("{}.jsonl", F::STEM)
+        let recipe = format!("match = {matching}\n{recipe}");
+        let ending = if list.starts_with('{') {
+            "jsonl"
         } else {
-            name
+            "csv"
         };
-        let about = case.about;
-        match import(&database, &recipe, &name, case.list) {
+        let name = format!("{}.{ending}", F::STEM);
+        match import(&database, &recipe, &name, list) {
             Err(refusal) => {
-                assert!(
-                    !case.effects.is_empty() && refusal.contains(case.effects),
-                    "{about}: {refusal}"
-                );
+                assert!(!expected_effects.is_empty(), "{about}: {refusal}");
+                assert!(refusal.contains(expected_effects), "{about}: {refusal}");
                 continue;
             }
             Ok(merged) => {
-                assert_eq!(effects(&merged), case.effects, "{about}");
+                assert_eq!(effects(&merged), *expected_effects, "{about}");
                 apply(&database, merged.batch);
             }
         }
+        let mut lines: Vec<&str> = expected.split('\n').collect();
+        for (at, (line, id)) in unchanged.into_iter().zip(["1 ", "2 "]).enumerate() {
+            let is_named = lines.iter().any(|line| line.starts_with(id));
+            let is_gone = at == 0 && about.starts_with("deleted");
+            if !is_named && !is_gone {
+                lines.insert(at, line);
+            }
+        }
         let after = shown::<F>(&database, hidden);
-        assert_eq!(after, case.stored, "{about}");
-        let again = import(&database, &recipe, &name, case.list).unwrap();
+        assert_eq!(after, lines.join("\n"), "{about}");
+        let again = import(&database, &recipe, &name, list).unwrap();
         apply(&database, again.batch);
+        let shown = shown::<F>(&database, hidden);
+        assert_eq!(shown, after, "{about}, a second time");
+        let counts = again.counts;
         assert_eq!(
-            shown::<F>(&database, hidden),
-            after,
-            "{about}, a second time"
+            counts.cleared + counts.removed_items,
+            0,
+            "{about}: {counts:?}"
         );
-        assert!(
-            again.counts.cleared + again.counts.removed_items == 0,
-            "{about}: {:?}",
-            again.counts
-        );
-        assert!(
-            again.assigned.is_empty(),
-            "{about}, a second time: {:?}",
-            again.assigned
-        );
+        assert_eq!(again.assigned, [], "{about}, a second time");
     }
 }
 
@@ -167,255 +173,114 @@ const JOURNALS: &str = "# organizations.csv
 fn rows_of_a_list_change_what_they_know() {
     let second = "2 name=Cardio Letters issn_print=0028-4793 issn_online=1533-4406 publisher=Beta Press impact_factor=3.0 \
                   impact_factor_year=2023";
-    let cases = [
-        Case {
-            about: "values that differ are taken, others stay; an ISSN stays in its field; empty cells keep",
-            recipe: "empty = [\"N/A\"]\n[columns]\nJournal = \"name\"\nISSN = \"issn_print\"\neISSN = \"issn_online\"\nPublisher = \
-                     \"publisher\"\nJIF = \"impact_factor\"\n[set]\nimpact_factor_year = 2024",
-            list: "Journal,ISSN,eISSN,Publisher,JIF\nLANDSCAPE NOTES,1865-1542,N/A,,2.1\nCARDIO LETTERS,0028-4793,N/A,N/A,3.2\n",
-            stored: "1 name=Landscape Notes issn_online=1865-1542 publisher=Alpha Press impact_factor=2.1 impact_factor_year=2024 \
-                     organizations=1 tags=1\n2 name=Cardio Letters issn_print=0028-4793 issn_online=1533-4406 publisher=Beta Press \
-                     impact_factor=3.2 impact_factor_year=2024",
-            effects: "kept 3",
-        },
-        Case {
-            about: "equal but for spelling",
-            recipe: "",
-            list: "issn_print,name,publisher\n0028-4793,CARDIO-LETTERS,beta  press\n",
-            stored: second,
-            effects: "respelled 1",
-        },
-        Case {
-            about: "equal but for damage, also where update takes the spelling",
-            recipe: "update = [\"name\", \"publisher\"]",
-            list: "issn_print,name,publisher\n0028-4793,Cardio&nbsp;Letters,Beta &#80;ress\n",
-            stored: second,
-            effects: "respelled 1",
-        },
-        Case {
-            about: "update takes the spelling, and only its fields",
-            recipe: "update = [\"name\"]",
-            list: "issn_print,name,publisher\n0028-4793,CARDIO LETTERS,Other\n",
-            stored: "2 name=CARDIO LETTERS issn_print=0028-4793 issn_online=1533-4406 publisher=Beta Press impact_factor=3.0 \
-                     impact_factor_year=2023",
-            effects: "",
-        },
-        Case {
-            about: "clear",
-            recipe: "clear = [\"publisher\"]",
-            list: "issn_print,name,publisher,impact_factor\n0028-4793,,,\n",
-            stored: "2 name=Cardio Letters issn_print=0028-4793 issn_online=1533-4406 impact_factor=3.0 impact_factor_year=2023",
-            effects: "kept 2; cleared 1",
-        },
-        Case {
-            about: "only known journals, and only their metric",
-            recipe: "new = false\nupdate = [\"impact_factor\"]\n[columns]\nJournal = \"name\"\nISSN = \"issn_print\"\nJIF = \"impact_factor\"",
-            list: "Journal,ISSN,JIF\nCARDIO LETTERS,0028-4793,3.2\nUNKNOWN LETTERS,1666-6046,1.2\n",
-            stored: "2 name=Cardio Letters issn_print=0028-4793 issn_online=1533-4406 publisher=Beta Press impact_factor=3.2",
-            effects: "unknown 1; left_out 1; cleared 1",
-        },
-        Case {
-            about: "a year without a metric labels no stored one",
-            recipe: "[set]\nimpact_factor_year = 2024",
-            list: "issn_print,impact_factor,name\n0028-4793,,\n1666-6046,,New\n",
-            stored: "2 name=Cardio Letters issn_print=0028-4793 issn_online=1533-4406 publisher=Beta Press impact_factor=3.0 \
-                     impact_factor_year=2023\n3 name=New issn_print=1666-6046",
-            effects: "unknown 1; kept 2",
-        },
-        Case {
-            about: "an equal metric of a new report gets its year",
-            recipe: "[set]\nimpact_factor_year = 2024",
-            list: "issn_print,impact_factor\n0028-4793,3\n",
-            stored: "2 name=Cardio Letters issn_print=0028-4793 issn_online=1533-4406 publisher=Beta Press impact_factor=3.0 \
-                     impact_factor_year=2024",
-            effects: "",
-        },
-        Case {
-            about: "constants fill empty fields of known records",
-            recipe: "[set]\nurl = \"https://a.example\"\npublisher = \"Constant\"",
-            list: "issn_print,name\n0028-4793,Cardio Letters\n",
-            stored: "2 name=Cardio Letters issn_print=0028-4793 issn_online=1533-4406 publisher=Beta Press url=https://a.example \
-                     impact_factor=3.0 impact_factor_year=2023",
-            effects: "",
-        },
-        Case {
-            about: "links are added, found in any spelling; an empty cell keeps them",
-            recipe: "",
-            list: "issn_online,organizations,tags\n1865-1542,LUNG society,\n",
-            stored: "1 name=Landscape Notes issn_online=1865-1542 publisher=Alpha Press impact_factor=2.0 impact_factor_year=2023 \
-                     organizations=1+2 tags=1",
-            effects: "kept 1",
-        },
-        Case {
-            about: "update replaces links",
-            recipe: "update = [\"organizations\"]",
-            list: "issn_online,organizations\n1865-1542,Lung Society\n",
-            stored: "1 name=Landscape Notes issn_online=1865-1542 publisher=Alpha Press impact_factor=2.0 impact_factor_year=2023 \
-                     organizations=2 tags=1",
-            effects: "removed_items 1",
-        },
-        Case {
-            about: "links that update does not name are not even looked up",
-            recipe: "update = [\"publisher\"]",
-            list: "issn_online,organizations,publisher\n1865-1542,Unknown,Gamma\n",
-            stored: "1 name=Landscape Notes issn_online=1865-1542 publisher=Gamma impact_factor=2.0 impact_factor_year=2023 \
-                     organizations=1 tags=1",
-            effects: "",
-        },
-        Case {
-            about: "a text that is no ISSN replaces none",
-            recipe: "",
-            list: "name,issn_print,issn_online\nCardio Letters,see website,none\n",
-            stored: second,
-            effects: "kept 2",
-        },
-        Case {
-            about: "the id of a record, in a list of others",
-            recipe: "",
-            list: "id,name,issn_print,publisher\n2,,1050-124X,\n",
-            stored: "2 name=Cardio Letters issn_print=1050-124X issn_online=1533-4406 publisher=Beta Press impact_factor=3.0 \
-                     impact_factor_year=2023",
-            effects: "kept 2",
-        },
-        Case {
-            about: "a row without an id next to one with it",
-            recipe: "",
-            list: "id,name,issn_print\n,Cardio Letters,0028-4793\n5,Beta Archives,1050-124X\n",
-            stored: "2 name=Cardio Letters issn_print=0028-4793 issn_online=1533-4406 publisher=Beta Press impact_factor=3.0 \
-                     impact_factor_year=2023\n5 name=Beta Archives issn_print=1050-124X",
-            effects: "unknown 1",
-        },
-        Case {
-            about: "with new = false, an id without a record is left out",
-            recipe: "new = false",
-            list: "id,name,issn_print\n9,Zeta,1050-124X\n",
-            stored: second,
-            effects: "unknown 1; left_out 1",
-        },
-        Case {
-            about: "so are the faults of rows that are left out",
-            recipe: "new = false",
-            list: "id,issn_print,name,impact_factor\n,1666-6046,New,much\n9,1050-124X,Zeta,much\n,0028-4793,Cardio Letters,3\n",
-            stored: second,
-            effects: "unknown 2; left_out 2",
-        },
-        Case {
-            about: "a fault of a known row stays one",
-            recipe: "new = false",
-            list: "issn_print,impact_factor\n0028-4793,much\n",
-            stored: "",
-            effects: "journals.csv:2: impact_factor: `much`",
-        },
-        Case {
-            about: "an object of a list keeps the members that are null",
-            recipe: "",
-            list: "{\"issn_online\":\"1865-1542\",\"organizations\":[{\"id\":1,\"name\":\"HEART SOCIETY\",\"abbv\":null,\"type\":null,\"url\":null}]}\n",
-            stored: "1 name=Landscape Notes issn_online=1865-1542 publisher=Alpha Press impact_factor=2.0 impact_factor_year=2023 \
-                     organizations=1 tags=1",
-            effects: "kept 3",
-        },
-        Case {
-            about: "deleted removes what it finds, and unknown ones are counted",
-            recipe: "",
-            list: "name,deleted\nLandscape Notes,TRUE\nNowhere,TRUE\n",
-            stored: second,
-            effects: "unknown 1",
-        },
-        Case {
-            about: "two rows that mean one record",
-            recipe: "",
-            list: "name,issn_print,publisher\nA,0028-4793,X\nB,0028-4793,Y\n",
-            stored: "",
-            effects: "journals.csv:2: means the same journal as the row at journals.csv:3: both have `issn` `0028-4793`, but their \
+    let cases = cases![
+        "values that differ are taken, others stay; an ISSN stays in its field; empty cells keep",
+            "empty = [\"N/A\"]\n[columns]\nJournal = \"name\"\nISSN = \"issn_print\"\neISSN = \"issn_online\"\nPublisher = \
+                \"publisher\"\nJIF = \"impact_factor\"\n[set]\nimpact_factor_year = 2024",
+            "Journal,ISSN,eISSN,Publisher,JIF\nLANDSCAPE NOTES,1865-1542,N/A,,2.1\nCARDIO LETTERS,0028-4793,N/A,N/A,3.2\n",
+            "1 name=Landscape Notes issn_online=1865-1542 publisher=Alpha Press impact_factor=2.1 impact_factor_year=2024 \
+                organizations=1 tags=1\n2 name=Cardio Letters issn_print=0028-4793 issn_online=1533-4406 publisher=Beta Press \
+                impact_factor=3.2 impact_factor_year=2024", "kept 3";
+        "equal but for spelling", "", "issn_print,name,publisher\n0028-4793,CARDIO-LETTERS,beta  press\n", second,
+            "respelled 1";
+        "equal but for damage, also where update takes the spelling", "update = [\"name\", \"publisher\"]",
+            "issn_print,name,publisher\n0028-4793,Cardio&nbsp;Letters,Beta &#80;ress\n", second, "respelled 1";
+        "update takes the spelling, and only its fields", "update = [\"name\"]",
+            "issn_print,name,publisher\n0028-4793,CARDIO LETTERS,Other\n",
+            "2 name=CARDIO LETTERS issn_print=0028-4793 issn_online=1533-4406 publisher=Beta Press impact_factor=3.0 \
+                impact_factor_year=2023", "";
+        "clear", "clear = [\"publisher\"]", "issn_print,name,publisher,impact_factor\n0028-4793,,,\n",
+            "2 name=Cardio Letters issn_print=0028-4793 issn_online=1533-4406 impact_factor=3.0 impact_factor_year=2023",
+            "kept 2; cleared 1";
+        "only known journals, and only their metric",
+            "new = false\nupdate = [\"impact_factor\"]\n[columns]\nJournal = \"name\"\nISSN = \"issn_print\"\nJIF = \"impact_factor\"",
+            "Journal,ISSN,JIF\nCARDIO LETTERS,0028-4793,3.2\nUNKNOWN LETTERS,1666-6046,1.2\n",
+            "2 name=Cardio Letters issn_print=0028-4793 issn_online=1533-4406 publisher=Beta Press impact_factor=3.2",
+            "unknown 1; left_out 1; cleared 1";
+        "a year without a metric labels no stored one", "[set]\nimpact_factor_year = 2024",
+            "issn_print,impact_factor,name\n0028-4793,,\n1666-6046,,New\n",
+            "2 name=Cardio Letters issn_print=0028-4793 issn_online=1533-4406 publisher=Beta Press impact_factor=3.0 \
+                impact_factor_year=2023\n3 name=New issn_print=1666-6046", "unknown 1; kept 2";
+        "an equal metric of a new report gets its year", "[set]\nimpact_factor_year = 2024",
+            "issn_print,impact_factor\n0028-4793,3\n",
+            "2 name=Cardio Letters issn_print=0028-4793 issn_online=1533-4406 publisher=Beta Press impact_factor=3.0 \
+                impact_factor_year=2024", "";
+        "constants fill empty fields of known records", "[set]\nurl = \"https://a.example\"\npublisher = \"Constant\"",
+            "issn_print,name\n0028-4793,Cardio Letters\n",
+            "2 name=Cardio Letters issn_print=0028-4793 issn_online=1533-4406 publisher=Beta Press url=https://a.example \
+                impact_factor=3.0 impact_factor_year=2023", "";
+        "links are added, found in any spelling; an empty cell keeps them", "",
+            "issn_online,organizations,tags\n1865-1542,LUNG society,\n",
+            "1 name=Landscape Notes issn_online=1865-1542 publisher=Alpha Press impact_factor=2.0 impact_factor_year=2023 \
+                organizations=1+2 tags=1", "kept 1";
+        "update replaces links", "update = [\"organizations\"]", "issn_online,organizations\n1865-1542,Lung Society\n",
+            "1 name=Landscape Notes issn_online=1865-1542 publisher=Alpha Press impact_factor=2.0 impact_factor_year=2023 \
+                organizations=2 tags=1", "removed_items 1";
+        "links that update does not name are not even looked up", "update = [\"publisher\"]",
+            "issn_online,organizations,publisher\n1865-1542,Unknown,Gamma\n",
+            "1 name=Landscape Notes issn_online=1865-1542 publisher=Gamma impact_factor=2.0 impact_factor_year=2023 \
+                organizations=1 tags=1", "";
+        "a text that is no ISSN replaces none", "", "name,issn_print,issn_online\nCardio Letters,see website,none\n",
+            second, "kept 2";
+        "the id of a record, in a list of others", "", "id,name,issn_print,publisher\n2,,1050-124X,\n",
+            "2 name=Cardio Letters issn_print=1050-124X issn_online=1533-4406 publisher=Beta Press impact_factor=3.0 \
+                impact_factor_year=2023", "kept 2";
+        "a row without an id next to one with it", "",
+            "id,name,issn_print\n,Cardio Letters,0028-4793\n5,Beta Archives,1050-124X\n",
+            "2 name=Cardio Letters issn_print=0028-4793 issn_online=1533-4406 publisher=Beta Press impact_factor=3.0 \
+                impact_factor_year=2023\n5 name=Beta Archives issn_print=1050-124X", "unknown 1";
+        "with new = false, an id without a record is left out", "new = false", "id,name,issn_print\n9,Zeta,1050-124X\n",
+            second, "unknown 1; left_out 1";
+        "so are the faults of rows that are left out", "new = false",
+            "id,issn_print,name,impact_factor\n,1666-6046,New,much\n9,1050-124X,Zeta,much\n,0028-4793,Cardio Letters,3\n",
+            second, "unknown 2; left_out 2";
+        "a fault of a known row stays one", "new = false", "issn_print,impact_factor\n0028-4793,much\n", "",
+            "journals.csv:2: impact_factor: `much`";
+        "an object of a list keeps the members that are null", "",
+            "{\"issn_online\":\"1865-1542\",\"organizations\":[{\"id\":1,\"name\":\"HEART SOCIETY\",\"abbv\":null,\"type\":null,\"url\":null}]}\n",
+            "1 name=Landscape Notes issn_online=1865-1542 publisher=Alpha Press impact_factor=2.0 impact_factor_year=2023 \
+                organizations=1 tags=1", "kept 3";
+        "deleted removes what it finds, and unknown ones are counted", "",
+            "name,deleted\nLandscape Notes,TRUE\nNowhere,TRUE\n", second, "unknown 1";
+        "two rows that mean one record", "", "name,issn_print,publisher\nA,0028-4793,X\nB,0028-4793,Y\n", "",
+            "journals.csv:2: means the same journal as the row at journals.csv:3: both have `issn` `0028-4793`, but their \
                       `name`, `publisher` differ; keep one of them, correct one, or match by `name` too\njournals.csv:3: means the \
-                      same journal as the row at journals.csv:2",
-        },
-        Case {
-            about: "rows that differ only in spelling are the first one",
-            recipe: "",
-            list: "name,issn_print,publisher\nNew Heart,1666-6046,House\nNEW  HEART,1666-6046,HOUSE\n",
-            stored: "2 name=Cardio Letters issn_print=0028-4793 issn_online=1533-4406 publisher=Beta Press impact_factor=3.0 \
-                     impact_factor_year=2023\n3 name=New Heart issn_print=1666-6046 publisher=House",
-            effects: "unknown 1; differs from the row",
-        },
-        Case {
-            about: "a row that lacks a value names its field",
-            recipe: "",
-            list: "name,publisher\nNew Heart,House\nNEW HEART,\n",
-            stored: "",
-            effects: "both have `name` `New Heart`, but their `publisher` differ",
-        },
-        Case {
-            about: "a valid ISSN that contradicts the record's",
-            recipe: "",
-            list: "name,issn_print\nCardio Letters,1050-124X\n",
-            stored: "",
-            effects: "but its ISSN is 0028-4793 and the row has 1050-124X; write 2 as the id",
-        },
-        Case {
-            about: "with new = false it is left out",
-            recipe: "new = false",
-            list: "name,issn_print\nCardio Letters,1050-124X\n",
-            stored: second,
-            effects: "left_out 1",
-        },
-        Case {
-            about: "an ISSN joins a record that its name found",
-            recipe: "",
-            list: "name,issn_print,issn_online\nLandscape Notes,1050-124X,\n",
-            stored: "1 name=Landscape Notes issn_print=1050-124X issn_online=1865-1542 publisher=Alpha Press impact_factor=2.0 \
-                     impact_factor_year=2023 organizations=1 tags=1",
-            effects: "kept 1; 1050-124X joins a record that was found by other fields; check that it is the same journal",
-        },
-        Case {
-            about: "next to an ISSN that both have, in the empty field",
-            recipe: "",
-            list: "name,issn_print,issn_online\nLandscape Notes,1865-1542,1050-124X\n",
-            stored: "1 name=Landscape Notes issn_print=1050-124X issn_online=1865-1542 publisher=Alpha Press impact_factor=2.0 \
-                     impact_factor_year=2023 organizations=1 tags=1",
-            effects: "",
-        },
-        Case {
-            about: "blanks and words identify no journal",
-            recipe: "",
-            list: "issn_print,issn_online\n0,|\n",
-            stored: "",
-            effects: "fill them in; only a valid ISSN counts",
-        },
-        Case {
-            about: "clear names what update does not",
-            recipe: "update = [\"name\"]\nclear = [\"url\"]",
-            list: "name,url\nCardio Letters,\n",
-            stored: "",
-            effects: "r.toml:3: `url` is cleared only if `update` names it",
-        },
-        Case {
-            about: "an unknown field",
-            recipe: "update = [\"impact\"]",
-            list: "name\nCardio Letters\n",
-            stored: "",
-            effects: "r.toml:2: there is no field `impact`",
-        },
+                      same journal as the row at journals.csv:2";
+        "rows that differ only in spelling are the first one", "",
+            "name,issn_print,publisher\nNew Heart,1666-6046,House\nNEW  HEART,1666-6046,HOUSE\n",
+            "2 name=Cardio Letters issn_print=0028-4793 issn_online=1533-4406 publisher=Beta Press impact_factor=3.0 \
+                impact_factor_year=2023\n3 name=New Heart issn_print=1666-6046 publisher=House",
+            "unknown 1; differs from the row";
+        "a row that lacks a value names its field", "", "name,publisher\nNew Heart,House\nNEW HEART,\n", "",
+            "both have `name` `New Heart`, but their `publisher` differ";
+        "a valid ISSN that contradicts the record's", "", "name,issn_print\nCardio Letters,1050-124X\n", "",
+            "but its ISSN is 0028-4793 and the row has 1050-124X; write 2 as the id";
+        "with new = false it is left out", "new = false", "name,issn_print\nCardio Letters,1050-124X\n", second,
+            "left_out 1";
+        "an ISSN joins a record that its name found", "", "name,issn_print,issn_online\nLandscape Notes,1050-124X,\n",
+            "1 name=Landscape Notes issn_print=1050-124X issn_online=1865-1542 publisher=Alpha Press impact_factor=2.0 \
+                impact_factor_year=2023 organizations=1 tags=1",
+            "kept 1; 1050-124X joins a record that was found by other fields; check that it is the same journal";
+        "next to an ISSN that both have, in the empty field", "",
+            "name,issn_print,issn_online\nLandscape Notes,1865-1542,1050-124X\n",
+            "1 name=Landscape Notes issn_print=1050-124X issn_online=1865-1542 publisher=Alpha Press impact_factor=2.0 \
+                impact_factor_year=2023 organizations=1 tags=1", "";
+        "blanks and words identify no journal", "", "issn_print,issn_online\n0,|\n", "",
+            "fill them in; only a valid ISSN counts";
+        "clear names what update does not", "update = [\"name\"]\nclear = [\"url\"]", "name,url\nCardio Letters,\n", "",
+            "r.toml:3: `url` is cleared only if `update` names it";
+        "an unknown field", "update = [\"impact\"]", "name\nCardio Letters\n", "",
+            "r.toml:2: there is no field `impact`";
     ];
     let first = "1 name=Landscape Notes issn_online=1865-1542 publisher=Alpha Press impact_factor=2.0 impact_factor_year=2023 \
                  organizations=1 tags=1";
-    for case in cases {
-        let mut lines: Vec<&str> = case.stored.split('\n').collect();
-        // A record that the case does not name is as it was.
-        if !lines.iter().any(|line| line.starts_with("1 ")) && !case.about.starts_with("deleted") {
-            lines.insert(0, first);
-        }
-        if !lines.iter().any(|line| line.starts_with("2 ")) {
-            lines.insert(1, second);
-        }
-        let stored = lines.join("\n").leak();
-        check::<JournalFields>(
-            JOURNALS,
-            "[[\"issn\"], [\"name\"]]",
-            &[],
-            &[Case { stored, ..case }],
-        );
-    }
+    check::<JournalFields>(
+        JOURNALS,
+        "[[\"issn\"], [\"name\"]]",
+        &[],
+        [first, second],
+        &cases,
+    );
 }
 
 const MEETINGS: &str = "# conferences.csv
@@ -436,127 +301,61 @@ fn fields_that_belong_together_are_taken_together() {
                   country=Austria therapy_areas=Cardiology";
     let moved = "1 year=2026 start_date=2026-06-19 start_date_status=check end_date=2026-06-22 abstract_due_date=2026-01-10 \
                  abstract_due_date_status=confirmed country=United States therapy_areas=Oncology";
-    let cases = [
-        Case {
-            about: "the constant status of a draft does not touch a confirmed date",
-            recipe: CHECKS,
-            list: "name,start_date,end_date,year\nSpring Lung Meeting,2026-06-12,2026-06-15,2026\n",
-            stored: first,
-            effects: "",
-        },
-        Case {
-            about: "a moved date is a change, and checked",
-            recipe: CHECKS,
-            list: "name,start_date,end_date,year\nSpring Lung Meeting,2026-06-19,2026-06-22,2026\nHeart Days,2026-05-03,2026-05-05,2026\n",
-            stored: moved,
-            effects: "",
-        },
-        Case {
-            about: "a start without an end keeps the length",
-            recipe: "",
-            list: "name,start_date,year\nSpring Lung Meeting,2026-06-19,2026\n",
-            stored: moved,
-            effects: "the row has no end, so the meeting keeps its length, and ends on 2026-06-22",
-        },
-        Case {
-            about: "a date that moves far is asked about",
-            recipe: "",
-            list: "name,start_date,end_date,year\nSpring Lung Meeting,2026-09-12,2026-09-15,2026\n",
-            stored: "1 year=2026 start_date=2026-09-12 start_date_status=check end_date=2026-09-15 abstract_due_date=2026-01-10 \
-                     abstract_due_date_status=confirmed country=United States therapy_areas=Oncology",
-            effects: "moves from 2026-06-12 to 2026-09-12, by 92 days; is it the same meeting? If not, give the row an id, or match \
-                      by start_date",
-        },
-        Case {
-            about: "another spelling of an item removes none",
-            recipe: "update = [\"therapy_areas\"]",
-            list: "name,start_date,year,therapy_areas\nHeart Days,2026-05-03,2026,CARDIOLOGY\n",
-            stored: "2 year=2026 start_date=2026-05-03 start_date_status=estimated end_date=2026-05-05 \
-                     abstract_due_date_status=not_found country=Austria therapy_areas=CARDIOLOGY",
-            effects: "is another spelling of `Cardiology` (1 row); licenses and filters treat them as different; write `Cardiology`",
-        },
-        Case {
-            about: "with new = false, a fault that hides which record it is stays one",
-            recipe: "new = false",
-            list: "name,start_date,year\nNew,2026-13-45,2026\n",
-            stored: "",
-            effects: "conferences.csv:2: start_date: `2026-13-45`",
-        },
-        Case {
-            about: "not_found next to an empty date erases none",
-            recipe: "",
-            list: "name,year,start_date,start_date_status,abstract_due_date,abstract_due_date_status\nSpring Lung Meeting,2026,,not_found,,not_found\n",
-            stored: first,
-            effects: "kept 2",
-        },
-        Case {
-            about: "a status of a known date is taken",
-            recipe: "",
-            list: "name,year,start_date,start_date_status\nHeart Days,2026,2026-05-03,Confirmed\n",
-            stored: "2 year=2026 start_date=2026-05-03 start_date_status=confirmed end_date=2026-05-05 abstract_due_date_status=not_found \
-                     country=Austria therapy_areas=Cardiology",
-            effects: "",
-        },
-        Case {
-            about: "a first date without a status is checked",
-            recipe: "",
-            list: "name,year,abstract_due_date\nHeart Days,2026,2026-01-20\n",
-            stored: "2 year=2026 start_date=2026-05-03 start_date_status=estimated end_date=2026-05-05 abstract_due_date=2026-01-20 \
-                     abstract_due_date_status=check country=Austria therapy_areas=Cardiology",
-            effects: "",
-        },
-        Case {
-            about: "clear empties a date with its end, and the status is to be checked",
-            recipe: "clear = [\"start_date\"]",
-            list: "name,year,start_date\nHeart Days,2026,\n",
-            stored: "2 year=2026 start_date_status=check abstract_due_date_status=not_found country=Austria therapy_areas=Cardiology",
-            effects: "cleared 2",
-        },
-        Case {
-            about: "areas are added, and names of one country are one",
-            recipe: "",
-            list: "name,year,therapy_areas,country\nSpring Lung Meeting,2026,oncology; Neurology,USA\n",
-            stored: "1 year=2026 start_date=2026-06-12 start_date_status=confirmed end_date=2026-06-15 abstract_due_date=2026-01-10 \
-                     abstract_due_date_status=confirmed country=United States therapy_areas=Neurology; Oncology",
-            effects: "",
-        },
-        Case {
-            about: "update replaces areas",
-            recipe: "update = [\"therapy_areas\"]",
-            list: "name,year,therapy_areas\nSpring Lung Meeting,2026,Neurology\n",
-            stored: "1 year=2026 start_date=2026-06-12 start_date_status=confirmed end_date=2026-06-15 abstract_due_date=2026-01-10 \
-                     abstract_due_date_status=confirmed country=United States therapy_areas=Neurology",
-            effects: "removed_items 1",
-        },
-        Case {
-            about: "a second meeting of the name in the year is new, if the first one is found by its date",
-            recipe: CHECKS,
-            list: "name,start_date,year\nSpring Lung Meeting,2026-06-12,2026\nSpring Lung Meeting,2026-11-02,2026\n",
-            stored: "1 year=2026 start_date=2026-06-12 start_date_status=confirmed end_date=2026-06-15 abstract_due_date=2026-01-10 \
-                     abstract_due_date_status=confirmed country=United States therapy_areas=Oncology\n3 year=2026 start_date=2026-11-02 \
-                     start_date_status=check abstract_due_date_status=check",
-            effects: "unknown 1; is also the name of conference 1",
-        },
-        Case {
-            about: "the year is missing",
-            recipe: CHECKS,
-            list: "name,start_date\nSpring Lung Meeting,2026-06-19\n",
-            stored: "",
-            effects: "the row may mean conference 1 `Spring Lung Meeting`: `name` agrees, but the row has no `year`",
-        },
+    let cases = cases![
+        "the constant status of a draft does not touch a confirmed date", CHECKS,
+            "name,start_date,end_date,year\nSpring Lung Meeting,2026-06-12,2026-06-15,2026\n", first, "";
+        "a moved date is a change, and checked", CHECKS,
+            "name,start_date,end_date,year\nSpring Lung Meeting,2026-06-19,2026-06-22,2026\nHeart Days,2026-05-03,2026-05-05,2026\n",
+            moved, "";
+        "a start without an end keeps the length", "", "name,start_date,year\nSpring Lung Meeting,2026-06-19,2026\n",
+            moved, "the row has no end, so the meeting keeps its length, and ends on 2026-06-22";
+        "a date that moves far is asked about", "",
+            "name,start_date,end_date,year\nSpring Lung Meeting,2026-09-12,2026-09-15,2026\n",
+            "1 year=2026 start_date=2026-09-12 start_date_status=check end_date=2026-09-15 abstract_due_date=2026-01-10 \
+                abstract_due_date_status=confirmed country=United States therapy_areas=Oncology",
+            "moves from 2026-06-12 to 2026-09-12, by 92 days; is it the same meeting? If not, give the row an id, or match \
+                      by start_date";
+        "another spelling of an item removes none", "update = [\"therapy_areas\"]",
+            "name,start_date,year,therapy_areas\nHeart Days,2026-05-03,2026,CARDIOLOGY\n",
+            "2 year=2026 start_date=2026-05-03 start_date_status=estimated end_date=2026-05-05 \
+                abstract_due_date_status=not_found country=Austria therapy_areas=CARDIOLOGY",
+            "is another spelling of `Cardiology` (1 row); licenses and filters treat them as different; write `Cardiology`";
+        "with new = false, a fault that hides which record it is stays one", "new = false",
+            "name,start_date,year\nNew,2026-13-45,2026\n", "", "conferences.csv:2: start_date: `2026-13-45`";
+        "not_found next to an empty date erases none", "",
+            "name,year,start_date,start_date_status,abstract_due_date,abstract_due_date_status\nSpring Lung Meeting,2026,,not_found,,not_found\n",
+            first, "kept 2";
+        "a status of a known date is taken", "",
+            "name,year,start_date,start_date_status\nHeart Days,2026,2026-05-03,Confirmed\n",
+            "2 year=2026 start_date=2026-05-03 start_date_status=confirmed end_date=2026-05-05 abstract_due_date_status=not_found \
+                country=Austria therapy_areas=Cardiology", "";
+        "a first date without a status is checked", "", "name,year,abstract_due_date\nHeart Days,2026,2026-01-20\n",
+            "2 year=2026 start_date=2026-05-03 start_date_status=estimated end_date=2026-05-05 abstract_due_date=2026-01-20 \
+                abstract_due_date_status=check country=Austria therapy_areas=Cardiology", "";
+        "clear empties a date with its end, and the status is to be checked", "clear = [\"start_date\"]",
+            "name,year,start_date\nHeart Days,2026,\n",
+            "2 year=2026 start_date_status=check abstract_due_date_status=not_found country=Austria therapy_areas=Cardiology",
+            "cleared 2";
+        "areas are added, and names of one country are one", "",
+            "name,year,therapy_areas,country\nSpring Lung Meeting,2026,oncology; Neurology,USA\n",
+            "1 year=2026 start_date=2026-06-12 start_date_status=confirmed end_date=2026-06-15 abstract_due_date=2026-01-10 \
+                abstract_due_date_status=confirmed country=United States therapy_areas=Neurology; Oncology", "";
+        "update replaces areas", "update = [\"therapy_areas\"]",
+            "name,year,therapy_areas\nSpring Lung Meeting,2026,Neurology\n",
+            "1 year=2026 start_date=2026-06-12 start_date_status=confirmed end_date=2026-06-15 abstract_due_date=2026-01-10 \
+                abstract_due_date_status=confirmed country=United States therapy_areas=Neurology",
+            "removed_items 1";
+        "a second meeting of the name in the year is new, if the first one is found by its date", CHECKS,
+            "name,start_date,year\nSpring Lung Meeting,2026-06-12,2026\nSpring Lung Meeting,2026-11-02,2026\n",
+            "1 year=2026 start_date=2026-06-12 start_date_status=confirmed end_date=2026-06-15 abstract_due_date=2026-01-10 \
+                abstract_due_date_status=confirmed country=United States therapy_areas=Oncology\n3 year=2026 start_date=2026-11-02 \
+                start_date_status=check abstract_due_date_status=check",
+            "unknown 1; is also the name of conference 1";
+        "the year is missing", CHECKS, "name,start_date\nSpring Lung Meeting,2026-06-19\n", "",
+            "the row may mean conference 1 `Spring Lung Meeting`: `name` agrees, but the row has no `year`";
     ];
     let hidden = ["name", "late_breaking_due_date_status"];
-    for case in cases {
-        let mut lines: Vec<&str> = case.stored.split('\n').collect();
-        if !lines.iter().any(|line| line.starts_with("1 ")) {
-            lines.insert(0, first);
-        }
-        if !lines.iter().any(|line| line.starts_with("2 ")) {
-            lines.insert(1, second);
-        }
-        let stored = lines.join("\n").leak();
-        check::<ConferenceFields>(MEETINGS, SETS, &hidden, &[Case { stored, ..case }]);
-    }
+    check::<ConferenceFields>(MEETINGS, SETS, &hidden, [first, second], &cases);
 }
 
 #[test]
@@ -573,11 +372,8 @@ fn an_own_file_is_exact() {
     for (files, expected, warning) in cases {
         let database = stored(JOURNALS);
         let merged = run(&database, files, MergeOptions::default()).unwrap();
-        assert!(
-            effects(&merged).contains(warning),
-            "{files}: {}",
-            effects(&merged)
-        );
+        let text = effects(&merged);
+        assert!(text.contains(warning), "{files}: {text}");
         apply(&database, merged.batch);
         let after = shown::<JournalFields>(&database, &[]);
         assert!(after.ends_with(expected), "{files}: {after}");

@@ -1,6 +1,8 @@
 //! Imports into a small database.
 
 use std::fs;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::*;
@@ -51,6 +53,11 @@ impl TestDatabase {
     }
 }
 
+fn read(paths: &[PathBuf], options: &ReadOptions) -> ImportRows {
+    let sources = Source::find(paths, SourceOptions::default()).unwrap();
+    read_sources(&sources, options).unwrap()
+}
+
 /// Runs an import. In `files`, a line `# name` starts the file with that name.
 pub(super) fn run(
     database: &TestDatabase,
@@ -62,21 +69,13 @@ pub(super) fn run(
     for file in files.split("# ").filter(|file| !file.trim().is_empty()) {
         let (name, content) = file.split_once('\n').unwrap();
         let path = folder.path().join(name);
-        fs::write(
-            &path,
-            content
-                .lines()
-                .map(|line| format!("{}\n", line.trim_start()))
-                .collect::<String>(),
-        )
-        .unwrap();
+        let lines = content
+            .lines()
+            .map(|line| line.trim_start().to_owned() + "\n");
+        fs::write(&path, lines.collect::<String>()).unwrap();
         paths.push(path);
     }
-    let rows = read_sources(
-        &Source::find(&paths, SourceOptions::default()).unwrap(),
-        &ReadOptions::default(),
-    )
-    .unwrap();
+    let rows = read(&paths, &ReadOptions::default());
     merge(rows, &database.state(), &options).map_err(|refusal| match refusal {
         // Removes the name of the temporary folder.
         Refusal::BadRows(bad) => {
@@ -91,12 +90,8 @@ pub(super) fn run(
                     text: row.message.replace(&folder, ""),
                     ..row.message.clone()
                 };
-                short.push(
-                    &position,
-                    row.field.as_deref(),
-                    row.value.as_deref(),
-                    message,
-                );
+                let field = row.field.as_deref();
+                short.push(&position, field, row.value.as_deref(), message);
             }
             Refusal::BadRows(Box::new(short))
         }
@@ -106,6 +101,27 @@ pub(super) fn run(
 
 pub(super) fn apply(database: &TestDatabase, batch: Batch) {
     database.edit(|edit| edit.apply(&batch).unwrap());
+}
+
+/// Imports files, which must succeed.
+pub(super) fn imported(database: &TestDatabase, files: &str) -> Merged {
+    run(database, files, MergeOptions::default()).unwrap()
+}
+
+/// Imports files and stores their rows.
+pub(super) fn store(database: &TestDatabase, files: &str) {
+    apply(database, imported(database, files).batch);
+}
+
+/// The columns of statuses, which conferences require. Each has the value `check`.
+pub(super) const STATUS_COLUMNS: &str =
+    "start_date_status,abstract_due_date_status,late_breaking_due_date_status";
+
+/// A table of conferences, with all statuses.
+pub(super) fn conferences_csv(columns: &str, rows: &str) -> String {
+    let rows = rows.lines().map(|row| format!("{row},check,check,check\n"));
+    let rows: String = rows.collect();
+    format!("# conferences.csv\n{columns},{STATUS_COLUMNS}\n{rows}")
 }
 
 pub(super) const STATUSES: &str = r#""start_date_status":"check","abstract_due_date_status":"check","late_breaking_due_date_status":"check""#;
@@ -127,72 +143,58 @@ pub(super) fn sample_database() -> TestDatabase {
         {{"id":20,"name":"JCO","organizations":[1],"impact_factor":42.1,"timelines":{{"accept_to_print":{{"min_weeks":2,"max_weeks":4}}}}}}
         "#
     );
-    let merged = run(&database, &files, MergeOptions::default()).unwrap();
-    apply(&database, merged.batch);
+    store(&database, &files);
     database
 }
 
 /// Returns the database and the warnings after an import in a short form, or the refusal.
 fn outcome(files: &str) -> String {
     let database = sample_database();
-    match run(&database, files, MergeOptions::default()) {
-        Ok(merged) => {
-            let warnings: Vec<String> = merged
-                .warnings
-                .kept()
-                .iter()
-                .map(|warning| {
-                    format!(
-                        "{}",
-                        Finding {
-                            file: None,
-                            ..warning.clone()
-                        }
-                    )
-                })
-                .collect();
-            apply(&database, merged.batch);
-            let state = database.state();
-            let References {
-                organizations,
-                tags,
-            } = &**state.references().unwrap();
-            let organizations: Vec<String> = organizations
-                .iter()
-                .map(|(id, found)| format!("{id}={}", found.label))
-                .collect();
-            let tags: Vec<String> = tags
-                .iter()
-                .map(|(id, found)| format!("{id}={}", found.label))
-                .collect();
-            let conferences = database.records::<ConferenceFields>();
-            let journals = database.records::<JournalFields>();
-            let mut links: Vec<String> = conferences
-                .iter()
-                .map(|row| {
-                    format!(
-                        "{}:{:?}{:?}",
-                        row.id(),
-                        numbers(&row.fields().organizations),
-                        numbers(&row.fields().tags)
-                    )
-                })
-                .collect();
-            links.extend(
-                journals
-                    .iter()
-                    .map(|row| format!("{}:{:?}", row.id(), numbers(&row.fields().organizations))),
-            );
-            [
-                organizations.join(","),
-                tags.join(","),
-                links.join(" "),
-                warnings.join("\n"),
-            ]
-            .join(" | ")
+    let merged = match run(&database, files, MergeOptions::default()) {
+        Ok(merged) => merged,
+        Err(refusal) => return refusal.to_string(),
+    };
+    let warnings = merged.warnings.kept().iter().map(|warning| {
+        let file = None;
+        Finding {
+            file,
+            ..warning.clone()
         }
-        Err(refusal) => refusal.to_string(),
-    }
+        .to_string()
+    });
+    let warnings: Vec<String> = warnings.collect();
+    apply(&database, merged.batch);
+    let state = database.state();
+    let References {
+        organizations,
+        tags,
+    } = &**state.references().unwrap();
+    let label = |(id, label): (&Id, &str)| format!("{id}={label}");
+    let organizations = organizations
+        .iter()
+        .map(|(id, found)| label((id, &found.label)));
+    let tags = tags.iter().map(|(id, found)| label((id, &found.label)));
+    let conferences = database
+        .records::<ConferenceFields>()
+        .into_iter()
+        .map(|row| {
+            let fields = row.fields();
+            let (organizations, tags) = (numbers(&fields.organizations), numbers(&fields.tags));
+            format!("{}:{organizations:?}{tags:?}", row.id())
+        });
+    let journals = database
+        .records::<JournalFields>()
+        .into_iter()
+        .map(|row| format!("{}:{:?}", row.id(), numbers(&row.fields().organizations)));
+    let links: Vec<String> = conferences.chain(journals).collect();
+    let [organizations, tags] = [organizations.collect::<Vec<_>>(), tags.collect()];
+    [
+        organizations.join(","),
+        tags.join(","),
+        links.join(" "),
+        warnings.join("\n"),
+    ]
+    .join(" | ")
 }
 
 fn numbers(ids: &[Id]) -> Vec<u64> {
@@ -318,25 +320,13 @@ fn members_left_out_keep_their_values() {
         r#"{"id":10,"formats":null}"#, [None, None, None];
     ];
     for (line, expected) in cases {
-        let merged = run(
-            &sample_database(),
-            &format!("# conferences.jsonl\n{line}\n"),
-            MergeOptions::default(),
-        )
-        .unwrap();
-        let row = merged
-            .batch
-            .conferences
-            .into_values()
-            .next()
-            .flatten()
-            .unwrap();
+        let database = sample_database();
+        let merged = imported(&database, &format!("# conferences.jsonl\n{line}\n"));
+        let rows: Vec<_> = merged.batch.conferences.into_values().flatten().collect();
+        let row = &rows[0];
         let formats = &row.fields().formats;
-        assert_eq!(
-            [formats.oral, formats.poster, formats.encore],
-            expected,
-            "{line}"
-        );
+        let formats = [formats.oral, formats.poster, formats.encore];
+        assert_eq!(formats, expected, "{line}");
         assert_eq!(row.fields().name(), "ASCO 2026");
     }
     let cases = cases![
@@ -347,25 +337,12 @@ fn members_left_out_keep_their_values() {
         r#"{"id":20,"timelines":null}"#, [None, None];
     ];
     for (line, expected) in cases {
-        let merged = run(
-            &sample_database(),
-            &format!("# journals.jsonl\n{line}\n"),
-            MergeOptions::default(),
-        )
-        .unwrap();
-        let row = merged
-            .batch
-            .journals
-            .into_values()
-            .next()
-            .flatten()
-            .unwrap();
+        let merged = imported(&sample_database(), &format!("# journals.jsonl\n{line}\n"));
+        let rows: Vec<_> = merged.batch.journals.into_values().flatten().collect();
+        let row = &rows[0];
         let weeks = &row.fields().timelines.accept_to_print;
-        assert_eq!(
-            [weeks.min_weeks, weeks.max_weeks].map(|weeks| weeks.map(|weeks| weeks.get())),
-            expected,
-            "{line}"
-        );
+        let weeks = [weeks.min_weeks, weeks.max_weeks].map(|weeks| weeks.map(|weeks| weeks.get()));
+        assert_eq!(weeks, expected, "{line}");
     }
 }
 
@@ -399,13 +376,9 @@ fn reimported_service_records_change_nothing() {
         .replace('\n', ""),
         r#"{"id":21,"name":"'","sjr":0.30000000000000004,"impact_factor":1e21,"h_index":9007199254740991}"#,
     );
-    let merged = run(&database, &nasty, MergeOptions::default()).unwrap();
-    let rules: Vec<&str> = merged
-        .warnings
-        .kept()
-        .iter()
-        .filter_map(|warning| warning.rule)
-        .collect();
+    let merged = imported(&database, &nasty);
+    let rules = merged.warnings.kept().iter();
+    let rules: Vec<&str> = rules.filter_map(|warning| warning.rule).collect();
     let expected = words![
         "blanks" "formula" "blanks" "formula" "placeholder" "placeholder" "area_spelling" "placeholder"
         "unlikely_number"
@@ -419,27 +392,16 @@ fn reimported_service_records_change_nothing() {
     for (stem, (ending, content)) in conferences.into_iter().chain(journals) {
         let path = folder.path().join(format!("{stem}.{ending}"));
         fs::write(&path, &content).unwrap();
-        let rows = read_sources(
-            &Source::find(&[path], SourceOptions::default()).unwrap(),
-            &ReadOptions::default(),
-        )
-        .unwrap();
-        let Merged {
-            batch, warnings, ..
-        } = merge(
-            rows,
-            &database.state(),
-            &MergeOptions {
-                replace: true,
-                ..MergeOptions::default()
-            },
-        )
-        .unwrap();
+        let rows = read(&[path], &ReadOptions::default());
+        let options = MergeOptions {
+            replace: true,
+            ..MergeOptions::default()
+        };
+        let merged = merge(rows, &database.state(), &options).unwrap();
+        let (batch, warnings) = (merged.batch, merged.warnings);
         assert!(warnings.is_empty(), "{warnings:?}");
-        assert_eq!(
-            batch.conferences.len() + batch.journals.len(),
-            if stem == "conferences" { 3 } else { 2 }
-        );
+        let expected = if stem == "conferences" { 3 } else { 2 };
+        assert_eq!(batch.conferences.len() + batch.journals.len(), expected);
         for (id, row) in batch.conferences {
             assert_eq!(row, database.state().find_stored(id).unwrap(), "{ending}");
         }
@@ -448,39 +410,24 @@ fn reimported_service_records_change_nothing() {
         }
         for (id, row) in batch.organizations {
             let state = database.state();
-            let stored = state
-                .references()
-                .unwrap()
-                .organizations
-                .get(&id)
-                .map(|found| &found.row);
-            assert_eq!(row.as_ref(), stored, "{ending}");
+            let stored = state.references().unwrap().organizations.get(&id);
+            assert_eq!(row.as_ref(), stored.map(|found| &found.row), "{ending}");
         }
     }
+}
+
+/// JSON lines with these ids and further members.
+fn lines(ids: RangeInclusive<u64>, rest: &str) -> String {
+    ids.map(|id| format!("{{\"id\":{id},{rest}}}\n")).collect()
 }
 
 #[test]
 fn many_removals_need_permission() {
     let database = sample_database();
-    let lines = |ids: std::ops::RangeInclusive<u64>, rest: &str| -> String {
-        ids.map(|id| format!("{{\"id\":{id},{rest}}}\n")).collect()
-    };
     let rows = lines(100..=217, &format!("\"name\":\"X\",{STATUSES}"));
-    let merged = run(
-        &database,
-        &format!("# conferences.jsonl\n{rows}"),
-        MergeOptions::default(),
-    )
-    .unwrap();
-    apply(&database, merged.batch);
-    assert_eq!(
-        database
-            .state()
-            .record_ids(Dataset::Conferences)
-            .unwrap()
-            .len(),
-        120
-    );
+    store(&database, &format!("# conferences.jsonl\n{rows}"));
+    let ids = database.state().record_ids(Dataset::Conferences).unwrap();
+    assert_eq!(ids.len(), 120);
 
     let removed = |ids| format!("# conferences.jsonl\n{}", lines(ids, "\"deleted\":true"));
     let kept = |ids| format!("# conferences.jsonl\n{}", lines(ids, "\"city\":null"));
@@ -502,24 +449,16 @@ fn many_removals_need_permission() {
         ("# conferences.jsonl\n\n".to_owned(), true, None, Ok(0)),
     ];
     for (files, replace, allow_removals, expected) in cases {
-        let outcome = run(
-            &database,
-            &files,
-            MergeOptions {
-                replace,
-                allow_removals,
-                ..MergeOptions::default()
-            },
-        )
-        .map(|merged| {
-            merged
-                .batch
-                .conferences
-                .values()
-                .filter(|row| row.is_none())
-                .count()
-        })
-        .map_err(|refusal| refusal.to_string());
+        let options = MergeOptions {
+            replace,
+            allow_removals,
+            ..MergeOptions::default()
+        };
+        let outcome = run(&database, &files, options).map_err(|refusal| refusal.to_string());
+        let outcome = outcome.map(|merged| {
+            let rows = merged.batch.conferences.values();
+            rows.filter(|row| row.is_none()).count()
+        });
         assert_eq!(outcome, expected.map_err(str::to_owned), "{files}");
     }
 }
@@ -527,16 +466,10 @@ fn many_removals_need_permission() {
 #[test]
 fn removals_are_counted_for_each_dataset() {
     let database = TestDatabase::new();
-    let lines = |ids: std::ops::RangeInclusive<u64>, rest: &str| -> String {
-        ids.map(|id| format!("{{\"id\":{id},{rest}}}\n")).collect()
-    };
     let conferences = lines(1..=20, &format!("\"name\":\"X\",{STATUSES}"));
-    let files = format!(
-        "# conferences.jsonl\n{conferences}# journals.jsonl\n{}",
-        lines(1..=40, "\"name\":\"X\"")
-    );
-    let merged = run(&database, &files, MergeOptions::default()).unwrap();
-    apply(&database, merged.batch);
+    let journals = lines(1..=40, "\"name\":\"X\"");
+    let files = format!("# conferences.jsonl\n{conferences}# journals.jsonl\n{journals}");
+    store(&database, &files);
     let gone = |conferences: u64, journals: u64| {
         let [conferences, journals] =
             [conferences, journals].map(|last| lines(1..=last, "\"deleted\":true"));
@@ -556,69 +489,53 @@ fn removals_are_counted_for_each_dataset() {
             allow_removals,
             ..MergeOptions::default()
         };
-        let refused = run(&database, &gone(conferences, journals), options)
-            .err()
-            .map(|refusal| refusal.to_string());
-        let refused = refused.unwrap_or_default();
-        assert!(
-            refused.contains(expected) && refused.is_empty() == expected.is_empty(),
-            "{refused}"
-        );
+        let refused = run(&database, &gone(conferences, journals), options).err();
+        let refused = refused.map_or_else(String::new, |refusal| refusal.to_string());
+        assert!(refused.contains(expected), "{refused}");
+        assert_eq!(refused.is_empty(), expected.is_empty(), "{refused}");
     }
+}
+
+/// Merges a file whose rows are matched by some fields. A refusal does not name the folder of the file.
+fn merge_by(
+    database: &TestDatabase,
+    matching: &str,
+    file: &str,
+    rows: &str,
+) -> Result<Merged, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(file);
+    fs::write(&path, rows).unwrap();
+    let rows = read(&[path], &sample_options(&[], &[matching]));
+    let merged = merge(rows, &database.state(), &MergeOptions::default());
+    let folder = format!("{}/", folder.path().display());
+    merged.map_err(|refusal| refusal.to_string().replace(&folder, ""))
 }
 
 #[test]
 fn rows_without_ids_find_their_records() {
     let database = TestDatabase::new();
-    let stored = "# conferences.csv\nid,name,year,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n\
-         10,ESMO Congress,2026,check,check,check\n11,ESMO Congress,2027,check,check,check\n12,ASCO,,check,check,check\n\
-         # journals.csv\nid,name,issn_print,issn_online\n20,The Lancet,0140-6736,1474-547X\n21,Lancet Oncology,1470-2045,\n22,Heart & Lung,0147-9563,\n";
-    let merged = run(&database, stored, MergeOptions::default()).unwrap();
-    apply(&database, merged.batch);
-    let areas = "# conferences.csv\nid,name,therapy_areas,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n\
-         14,WCLC,Lung; Oncology,check,check,check\n";
-    let merged = run(&database, areas, MergeOptions::default()).unwrap();
-    apply(&database, merged.batch);
-    let outcome = |matching: &str, file: &str, rows: &str| {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(file);
-        fs::write(&path, rows).unwrap();
-        let reading = sample_options(&[], &[matching]);
-        let sources = Source::find(&[path], SourceOptions::default()).unwrap();
-        match merge(
-            read_sources(&sources, &reading).unwrap(),
-            &database.state(),
-            &MergeOptions::default(),
-        ) {
+    let conferences = "10,ESMO Congress,2026\n11,ESMO Congress,2027\n12,ASCO,";
+    store(&database, &conferences_csv("id,name,year", conferences));
+    let files = "# journals.csv\nid,name,issn_print,issn_online\n20,The Lancet,0140-6736,1474-547X\n21,Lancet Oncology,1470-2045,\n22,Heart & Lung,0147-9563,\n";
+    store(&database, files);
+    let files = conferences_csv("id,name,therapy_areas", "14,WCLC,Lung; Oncology");
+    store(&database, &files);
+    let outcome =
+        |matching: &str, file: &str, rows: &str| match merge_by(&database, matching, file, rows) {
             Ok(merged) => {
-                let ids: Vec<u64> = merged
-                    .batch
-                    .conferences
-                    .keys()
-                    .chain(merged.batch.journals.keys())
-                    .map(|id| id.get())
-                    .collect();
-                let assigned: Vec<u64> = merged
-                    .assigned
-                    .iter()
-                    .filter_map(|row| Some(row.id?.get()))
-                    .collect();
+                let conferences = merged.batch.conferences.keys();
+                let ids = conferences.chain(merged.batch.journals.keys());
+                let ids: Vec<u64> = ids.map(|id| id.get()).collect();
+                let assigned = merged.assigned.iter();
+                let assigned: Vec<u64> = assigned.filter_map(|row| Some(row.id?.get())).collect();
                 format!("{ids:?} new {assigned:?}")
             }
-            Err(refusal) => refusal
-                .to_string()
-                .replace(&format!("{}/", folder.path().display()), ""),
-        }
-    };
-    let checks = ",check,check,check";
-    let of_conferences = |rows: &str| -> String {
-        let head =
-            "name,year,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n"
-                .to_owned();
-        head + &rows
-            .lines()
-            .map(|row| format!("{row}{checks}\n"))
-            .collect::<String>()
+            Err(refusal) => refusal,
+        };
+    let of_conferences = |columns: &str, rows: &str| -> String {
+        let file = conferences_csv(columns, rows);
+        file.split_once('\n').unwrap().1.to_owned()
     };
     let conferences = cases![
         "name,year", "ESMO Congress,2026", "[10] new []";
@@ -650,7 +567,8 @@ fn rows_without_ids_find_their_records() {
         "city", "A,2026", "no column `id`, and none of the columns that identify rows without ids (`city`";
     ];
     for (matching, rows, expected) in conferences {
-        let result = outcome(matching, "conferences.csv", &of_conferences(rows));
+        let rows = of_conferences("name,year", rows);
+        let result = outcome(matching, "conferences.csv", &rows);
         assert!(result.contains(expected), "{matching} {rows}: {result}");
     }
     let numbers = "name,issn_print,issn_online\n";
@@ -698,33 +616,24 @@ fn rows_without_ids_find_their_records() {
         let result = outcome(matching, "journals.csv", &format!("{numbers}{rows}\n"));
         assert!(result.contains(expected), "{matching} {rows}: {result}");
     }
-    assert_eq!(
-        outcome("issn_print", "journals.csv", "id,name\n30,New\n"),
-        "[30] new []"
-    );
+    let result = outcome("issn_print", "journals.csv", "id,name\n30,New\n");
+    assert_eq!(result, "[30] new []");
     // A mark that makes another letter counts.
     let clinics = "# journals.csv\nid,name,url\n24,かんの会,https://Example.org/Liver/é?Q=a\n25,Йога,http://example.org\n26,バス,\n";
-    let merged = run(&database, clinics, MergeOptions::default()).unwrap();
-    apply(&database, merged.batch);
-    let cases = [
-        ("name", "がんの会,", "[27] new [27]"),
-        ("name", "か\u{3093}の会,", "[24] new []"),
-        ("name", "Иога,", "[27] new [27]"),
-        ("name", "и\u{306}ога,", "[25] new []"),
-        ("name", "ﾊﾞｽ,", "[26] new []"),
-        ("name", "ハス,", "[27] new [27]"),
-        ("name", "パス,", "[27] new [27]"),
+    store(&database, clinics);
+    let cases = outcomes![
+        "がんの会," "Иога," "ハス," "パス," => ("name", "[27] new [27]");
+        "か\u{3093}の会," => ("name", "[24] new []");
+        "и\u{306}ога," => ("name", "[25] new []");
+        "ﾊﾞｽ," => ("name", "[26] new []");
         // An address is exact, but for its scheme and host.
-        ("url", "A,http://EXAMPLE.org/Liver/é?Q=a", "[24] new []"),
-        ("url", "A,https://example.org/liver/é?Q=a", "[27] new [27]"),
-        ("url", "A,https://example.org/Liver/e?Q=a", "[27] new [27]"),
-        ("url", "A,https://example.org/Liver/é?q=a", "[27] new [27]"),
-        ("url", "A,https://example.org/Li-ver/é?Q=a", "[27] new [27]"),
-        ("url", "A,https://example.org/", "[25] new []"),
-        ("url", "A,https://www.example.org/", "[27] new [27]"),
-        ("url", "A,ftp://example.org/", "[27] new [27]"),
+        "A,http://EXAMPLE.org/Liver/é?Q=a" => ("url", "[24] new []");
+        "A,https://example.org/liver/é?Q=a" "A,https://example.org/Liver/e?Q=a"
+        "A,https://example.org/Liver/é?q=a" "A,https://example.org/Li-ver/é?Q=a"
+        "A,https://www.example.org/" "A,ftp://example.org/" => ("url", "[27] new [27]");
+        "A,https://example.org/" => ("url", "[25] new []");
     ];
-    for (matching, row, expected) in cases {
+    for (row, (matching, expected)) in cases {
         let result = outcome(matching, "journals.csv", &format!("name,url\n{row}\n"));
         assert!(result.contains(expected), "{matching} {row}: {result}");
     }
@@ -736,9 +645,7 @@ fn rows_without_ids_find_their_records() {
         ("WCLC,Lun; gOncology", "[15] new [15]"),
     ];
     for (row, expected) in areas {
-        let rows = format!(
-            "name,therapy_areas,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n{row}{checks}\n"
-        );
+        let rows = of_conferences("name,therapy_areas", row);
         let result = outcome("name,therapy_areas", "conferences.csv", &rows);
         assert!(result.contains(expected), "{row}: {result}");
     }
@@ -746,48 +653,33 @@ fn rows_without_ids_find_their_records() {
     let two = |id: &str| {
         format!("{{\"name\":\"B\"}}\n{{\"id\":{id},\"name\":\"New\"}}\n{{\"name\":\"C\"}}\n")
     };
-    assert_eq!(
-        outcome("name", "journals.jsonl", &two("50")),
-        "[50, 51, 52] new [51, 52]"
-    );
-    assert_eq!(
-        outcome("name", "journals.jsonl", &two("9007199254740989"))
-            .matches("9007199254740991")
-            .count(),
-        2
-    );
-    assert!(
-        outcome("name", "journals.jsonl", &two("9007199254740990"))
-            .contains("jsonl:3: id: no id is free")
-    );
-    assert!(outcome("name", "tags.csv", "id,type\n1,T\n").contains("name: is required"));
-    assert_eq!(
-        outcome(
-            "name",
-            "conferences.jsonl",
-            "{\"name\":\"ASCO\",\"city\":\"Chicago\"}\n"
-        ),
-        "[12] new []"
-    );
-    // A row with an id and one without mean one new record.
-    let shared = "{\"name\":\"b\"}\n{\"id\":50,\"name\":\"B\"}\n";
-    assert!(
-        outcome("name", "journals.jsonl", shared)
-            .contains("the same journal as the row at journals.jsonl:2: both have `name`")
-    );
+    let shared = "{\"name\":\"b\"}\n{\"id\":50,\"name\":\"B\"}\n".to_owned();
+    let city = "{\"name\":\"ASCO\",\"city\":\"Chicago\"}\n".to_owned();
+    let cases = cases![
+        "journals.jsonl", two("50"), "[50, 51, 52] new [51, 52]";
+        "journals.jsonl", two("9007199254740989"), "9007199254740991] new [9007199254740990, 9007199254740991]";
+        "journals.jsonl", two("9007199254740990"), "jsonl:3: id: no id is free";
+        "tags.csv", "id,type\n1,T\n".to_owned(), "name: is required";
+        "conferences.jsonl", city, "[12] new []";
+        // A row with an id and one without mean one new record.
+        "journals.jsonl", shared, "the same journal as the row at journals.jsonl:2: both have `name`";
+    ];
+    for (file, rows, expected) in cases {
+        let result = outcome("name", file, &rows);
+        assert!(result.contains(expected), "{rows}: {result}");
+    }
 }
 
 /// Files that once overwrote records that they did not mean.
 #[test]
 fn a_row_that_agrees_in_part_overwrites_nothing() {
-    let checks = "start_date_status,abstract_due_date_status,late_breaking_due_date_status";
-    let stored = format!(
-        "# conferences.csv\nid,name,abbv,year,start_date,{checks}\n1,European Hematology Congress,,2026,2026-06-11,check,check,check\n\
-         # journals.csv\nid,name,issn_print\n7,Heart & Lung,0147-9563\n"
-    );
+    let checks = STATUS_COLUMNS;
     let database = TestDatabase::new();
-    let merged = run(&database, &stored, MergeOptions::default()).unwrap();
-    apply(&database, merged.batch);
+    let columns = "id,name,abbv,year,start_date";
+    let congress = "1,European Hematology Congress,,2026,2026-06-11";
+    store(&database, &conferences_csv(columns, congress));
+    let journal = "# journals.csv\nid,name,issn_print\n7,Heart & Lung,0147-9563\n";
+    store(&database, journal);
     let cases = cases![
         "abbv,year", "conferences.csv",
             format!("name,abbv,year,{checks}\nASCO,ASCO,2026,check,check,check\n"),
@@ -800,23 +692,12 @@ fn a_row_that_agrees_in_part_overwrites_nothing() {
             "journal 7 `Heart & Lung`, but its ISSN is 0147-9563 and the row has 0302-9743";
     ];
     for (matching, file, rows, expected) in cases {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(file);
-        fs::write(&path, &rows).unwrap();
-        let reading = sample_options(&[], &[matching]);
-        let sources = Source::find(&[path], SourceOptions::default()).unwrap();
-        match merge(
-            read_sources(&sources, &reading).unwrap(),
-            &database.state(),
-            &MergeOptions::default(),
-        ) {
+        match merge_by(&database, matching, file, &rows) {
             Ok(merged) => assert!(expected.is_empty() && merged.assigned.len() == 1, "{rows}"),
-            Err(refusal) => {
-                let told = refusal.to_string();
-                assert!(
-                    !expected.is_empty() && told.contains(expected) && told.contains(":2: id:"),
-                    "{rows}: {told}"
-                );
+            Err(told) => {
+                assert!(!expected.is_empty(), "{rows}: {told}");
+                assert!(told.contains(expected), "{rows}: {told}");
+                assert!(told.contains(":2: id:"), "{rows}: {told}");
             }
         }
     }
@@ -824,26 +705,14 @@ fn a_row_that_agrees_in_part_overwrites_nothing() {
 
 #[test]
 fn few_and_many_new_names_are_compared_with_stored_ones() {
-    let status = "start_date_status,abstract_due_date_status,late_breaking_due_date_status";
     let file = |first: usize, count: usize| {
-        let row = |at| {
-            format!(
-                "{},Heart days,{},check,check,check\n",
-                first + at,
-                2000 + at
-            )
-        };
-        let rows: String = (0..count).map(row).collect();
-        format!("# conferences.csv\nid,name,year,{status}\n{rows}")
+        let row = |at| format!("{},Heart days,{}\n", first + at, 2000 + at);
+        conferences_csv("id,name,year", &(0..count).map(row).collect::<String>())
     };
     let database = sample_database();
-    let options = MergeOptions::default();
-    apply(
-        &database,
-        run(&database, &file(101, 12), options).unwrap().batch,
-    );
+    store(&database, &file(101, 12));
     for count in [1, 8, 9, 12] {
-        let merged = run(&database, &file(201, count), options).unwrap();
+        let merged = imported(&database, &file(201, count));
         let rules = merged.warnings.kept().iter().map(|found| found.rule);
         let twins = rules.filter(|rule| *rule == Some("same_name_and_year"));
         assert_eq!(twins.count(), count);

@@ -94,14 +94,9 @@ mod tests {
             assert_eq!(column_letters(at), expected);
             assert_eq!(index_of_letters(expected), Some(at));
         }
-        assert_eq!(
-            (
-                index_of_letters("d"),
-                index_of_letters(""),
-                index_of_letters("A1")
-            ),
-            (Some(3), None, None)
-        );
+        assert_eq!(index_of_letters("d"), Some(3));
+        assert_eq!(index_of_letters(""), None);
+        assert_eq!(index_of_letters("A1"), None);
     }
 
     #[test]
@@ -119,11 +114,8 @@ mod tests {
             ("", "", 1, Some(0), false),
         ];
         for (name, header, number, index, expected) in cases {
-            assert_eq!(
-                ColumnName::from(name).matches(header, number, index),
-                expected,
-                "{name} {header} {number}"
-            );
+            let found = ColumnName::from(name).matches(header, number, index);
+            assert_eq!(found, expected, "{name} {header} {number}");
         }
     }
 }

@@ -371,11 +371,8 @@ mod tests {
     #[test]
     fn no_two_columns_of_a_kind_have_equal_comparable_names() {
         fn check<F: Fields>() {
-            let mut names: Vec<String> = F::table()
-                .fields
-                .iter()
-                .map(|field| comparable(&field.column))
-                .collect();
+            let names = F::table().fields.iter();
+            let mut names: Vec<String> = names.map(|field| comparable(&field.column)).collect();
             assert!(
                 F::table()
                     .fields

@@ -416,11 +416,8 @@ mod tests {
             "A title,\nid,updated_at\n1,x\n", "3:1\n";
         ];
         for (content, expected) in cases {
-            assert_eq!(
-                read::<OrganizationFields>(content.as_bytes()),
-                expected,
-                "{content:?}"
-            );
+            let found = read::<OrganizationFields>(content.as_bytes());
+            assert_eq!(found, expected, "{content:?}");
         }
     }
 
@@ -470,10 +467,8 @@ mod tests {
             "\"id,name\n1,A\n", "f:1: opens a quote that is never closed";
         ];
         for (content, expected) in cases {
-            let bytes: Vec<u8> = content
-                .chars()
-                .map(|c| u8::try_from(u32::from(c)).unwrap())
-                .collect();
+            let bytes = content.chars();
+            let bytes: Vec<u8> = bytes.map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
             let shown = read::<OrganizationFields>(&bytes);
             assert!(shown.contains(expected), "{content:?}: {shown}");
         }
@@ -575,11 +570,8 @@ mod tests {
                 "f:1: has more than 2 columns; remove those that are not fields".to_owned();
         ];
         for (bounds, content, expected) in cases {
-            assert_eq!(
-                read_within::<OrganizationFields>(content.as_bytes(), bounds),
-                expected,
-                "{content:.60}"
-            );
+            let found = read_within::<OrganizationFields>(content.as_bytes(), bounds);
+            assert_eq!(found, expected, "{content:.60}");
         }
     }
 
@@ -734,15 +726,10 @@ mod tests {
             for end in ["", "\n", "\r\n", "\n1,2\n"] {
                 let (_, row) = &rows(format!("{line}{end}").as_bytes(), usize::MAX)[0];
                 let (cells, has_stray_quotes) = row.as_ref().unwrap();
-                let cells: Vec<_> = cells
-                    .iter()
-                    .map(|cell| String::from_utf8_lossy(cell))
-                    .collect();
-                assert_eq!(
-                    (cells.join("|").as_str(), has_stray_quotes),
-                    (expected, &true),
-                    "{line}"
-                );
+                let cells = cells.iter();
+                let cells: Vec<_> = cells.map(|cell| String::from_utf8_lossy(cell)).collect();
+                assert_eq!(cells.join("|").as_str(), expected, "{line}");
+                assert_eq!(has_stray_quotes, &true, "{line}");
             }
         }
         for line in [r#"a "b" c,"d ""e""","#, r#"5" x,"a""#] {

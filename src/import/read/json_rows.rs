@@ -443,11 +443,8 @@ mod tests {
                 "5 name=\"'=A\" therapy_areas=[\"'=B\",\"C; D\"]\n";
         ];
         for (line, expected) in cases {
-            assert_eq!(
-                read::<ConferenceFields>(line.as_bytes()),
-                expected,
-                "{line}"
-            );
+            let found = read::<ConferenceFields>(line.as_bytes());
+            assert_eq!(found, expected, "{line}");
         }
     }
 
@@ -548,10 +545,8 @@ mod tests {
         ];
         for (field, text, expected) in cases {
             let line = format!(r#"{{"id":1,"{field}":{text}}}"#);
-            let is_of_conferences = ConferenceFields::table()
-                .fields
-                .iter()
-                .any(|known| known.name == field);
+            let mut fields = ConferenceFields::table().fields.iter();
+            let is_of_conferences = fields.any(|known| known.name == field);
             let read = match is_of_conferences {
                 true => read::<ConferenceFields>(line.as_bytes()),
                 false => read::<JournalFields>(line.as_bytes()),
@@ -673,11 +668,8 @@ mod tests {
              ignore one of them";
         ];
         for (line, expected) in cases {
-            assert_eq!(
-                read_as::<ConferenceFields>(line.as_bytes(), &options),
-                expected,
-                "{line}"
-            );
+            let read_as = read_as::<ConferenceFields>(line.as_bytes(), &options);
+            assert_eq!(read_as, expected, "{line}");
         }
     }
 
@@ -718,11 +710,8 @@ mod tests {
                 "1 \n2 \nf:3: the file has more than 2 lines; split it".to_owned();
         ];
         for (bounds, content, expected) in cases {
-            assert_eq!(
-                read_within::<TagFields>(content.as_bytes(), bounds),
-                expected,
-                "{content:.60}"
-            );
+            let found = read_within::<TagFields>(content.as_bytes(), bounds);
+            assert_eq!(found, expected, "{content:.60}");
         }
     }
 
@@ -730,10 +719,8 @@ mod tests {
     fn unknown_names_are_cut_and_bounded() {
         let long = "n".repeat(100_000);
         let shown = read::<ConferenceFields>(format!("{{\"id\":1,\"{long}\":1}}").as_bytes());
-        assert!(
-            shown.contains("nnn…: unknown field; ") && shown.len() < 1_500,
-            "{shown}"
-        );
+        assert!(shown.contains("nnn…: unknown field; "), "{shown}");
+        assert!(shown.len() < 1_500, "{shown}");
         let keys: String = (0..100_000).map(|at| format!(",\"nam{at}\":1")).collect();
         let shown = read::<ConferenceFields>(format!("{{\"id\":1{keys}}}").as_bytes());
         assert!(
@@ -794,10 +781,8 @@ mod tests {
         ];
         for (text, expected) in cases {
             let read = read_list::<OrganizationFields>(text, Bounds::default());
-            assert!(
-                read.contains(expected) && read.is_empty() == expected.is_empty(),
-                "{text}: {read}"
-            );
+            assert!(read.contains(expected), "{text}: {read}");
+            assert!(read.is_empty() == expected.is_empty(), "{text}: {read}");
         }
         // A list of links is no list of rows.
         let row =

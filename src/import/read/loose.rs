@@ -217,25 +217,17 @@ mod tests {
 
     #[test]
     fn times_of_day_are_left_out() {
-        let cases = cases![
-            "2026-01-15 23:59 AoE", "2026-01-15";
-            "2026-01-15T23:59:00-12:00", "2026-01-15";
-            "2026-01-15T12:00Z", "2026-01-15";
-            "2026-01-15 23:59:59", "2026-01-15";
-            "23 Jan 2026, 23:59 (UTC-12)", "23 Jan 2026";
-            "January 15, 2026 at 11:59 p.m. EST", "January 15, 2026";
-            "January 15, 2026, 5 pm ET", "January 15, 2026";
-            "11:59pm PST on 15 January 2026", "15 January 2026";
-            "15.01.2026 17:00 Uhr", "15.01.2026";
-            "15/01/2026 17h30", "15/01/2026";
-            "15 January 2026, noon", "15 January 2026";
-            "15 January 2026 (midnight CET)", "15 January 2026";
-            "12 May 2026 09:00 - 15 May 2026 17:00", "12 May 2026 - 15 May 2026";
-            "15 January 2026 23:59 UTC+01:00", "15 January 2026";
-            "15 January 2026", "";
-            "12-15 March 2026", "";
-            "23:59", "";
-            "", "";
+        let cases = outcomes![
+            "2026-01-15 23:59 AoE" "2026-01-15T23:59:00-12:00" "2026-01-15T12:00Z"
+            "2026-01-15 23:59:59" => "2026-01-15";
+            "23 Jan 2026, 23:59 (UTC-12)" => "23 Jan 2026";
+            "January 15, 2026 at 11:59 p.m. EST" "January 15, 2026, 5 pm ET" => "January 15, 2026";
+            "11:59pm PST on 15 January 2026" "15 January 2026, noon"
+            "15 January 2026 (midnight CET)" "15 January 2026 23:59 UTC+01:00" => "15 January 2026";
+            "15.01.2026 17:00 Uhr" => "15.01.2026";
+            "15/01/2026 17h30" => "15/01/2026";
+            "12 May 2026 09:00 - 15 May 2026 17:00" => "12 May 2026 - 15 May 2026";
+            "15 January 2026" "12-15 March 2026" "23:59" "" => "";
         ];
         for (cell, expected) in cases {
             assert_eq!(without_time(cell).unwrap_or_default(), expected, "{cell}");
@@ -246,37 +238,13 @@ mod tests {
     fn open_dates_are_recognized() {
         let year = |year| Some(OpenDate { year: Some(year) });
         let none = Some(OpenDate { year: None });
-        let cases = [
-            ("TBC", none),
-            ("tba", none),
-            ("To be announced", none),
-            ("Date to be confirmed", none),
-            ("N/A", none),
-            ("-", none),
-            ("coming soon", none),
-            ("June", none),
-            ("June 2026", year(2026)),
-            ("June 2026 (TBC)", year(2026)),
-            ("2026 TBD", year(2026)),
-            ("TBA 2027", year(2027)),
-            ("Q3 2026", year(2026)),
-            ("Spring 2026", year(2026)),
-            ("mid-June 2026", year(2026)),
-            ("June/July 2026", year(2026)),
-            ("Juni 2026", year(2026)),
-            ("2026", year(2026)),
-            ("2026-01", year(2026)),
-            ("2026-01?", year(2026)),
-            ("01/2026", year(2026)),
-            ("2026-13", None),
-            ("June 15", None),
-            ("15 June 2026", None),
-            ("2026-01-15", None),
-            ("June 2026 or May 2027", None),
-            ("2025/2026", None),
-            ("Vienna", None),
-            ("12", None),
-            ("", None),
+        let cases = outcomes![
+            "TBC" "tba" "To be announced" "Date to be confirmed" "N/A" "-" "coming soon" "June" => none;
+            "June 2026" "June 2026 (TBC)" "2026 TBD" "Q3 2026" "Spring 2026" "mid-June 2026"
+            "June/July 2026" "Juni 2026" "2026" "2026-01" "2026-01?" "01/2026" => year(2026);
+            "TBA 2027" => year(2027);
+            "2026-13" "June 15" "15 June 2026" "2026-01-15" "June 2026 or May 2027" "2025/2026"
+            "Vienna" "12" "" => None;
         ];
         for (cell, expected) in cases {
             let expected = if cell.is_empty() { none } else { expected };
@@ -286,21 +254,16 @@ mod tests {
 
     #[test]
     fn modes_behind_a_place_are_left_out() {
-        let cases = [
-            ("Málaga, Spain (hybrid)", "Málaga, Spain"),
-            ("Toronto, Canada & Virtual", "Toronto, Canada"),
-            ("Toronto, Canada and Online", "Toronto, Canada"),
-            ("Rome, Italy / Online", "Rome, Italy"),
-            ("Rome, Italy [Hybrid event]", "Rome, Italy"),
-            ("Rome, Italy - hybrid", "Rome, Italy"),
-            ("Rome, Italy, in-person & virtual", "Rome, Italy"),
-            ("Rome, Italy (in person)", "Rome, Italy"),
-            ("Rome, Italy", "Rome, Italy"),
-            ("Trinidad and Tobago", "Trinidad and Tobago"),
-            ("Buenos Aires (Argentina)", "Buenos Aires (Argentina)"),
-            ("Online", "Online"),
-            ("(hybrid)", "(hybrid)"),
-            ("", ""),
+        let cases = outcomes![
+            "Málaga, Spain (hybrid)" => "Málaga, Spain";
+            "Toronto, Canada & Virtual" "Toronto, Canada and Online" => "Toronto, Canada";
+            "Rome, Italy / Online" "Rome, Italy [Hybrid event]" "Rome, Italy - hybrid"
+            "Rome, Italy, in-person & virtual" "Rome, Italy (in person)" "Rome, Italy" => "Rome, Italy";
+            "Trinidad and Tobago" => "Trinidad and Tobago";
+            "Buenos Aires (Argentina)" => "Buenos Aires (Argentina)";
+            "Online" => "Online";
+            "(hybrid)" => "(hybrid)";
+            "" => "";
         ];
         for (place, expected) in cases {
             assert_eq!(without_mode(place), expected, "{place}");
@@ -334,24 +297,15 @@ mod tests {
             PlaceEnd::State(country) => format!("in {country}"),
             PlaceEnd::Unclear => "unclear".to_owned(),
         };
-        let cases = [
-            ("Spain", "country"),
-            ("USA", "country"),
-            ("BE", "word for Belgium"),
-            ("AUT", "word for Austria"),
-            ("Scotland", "word for United Kingdom"),
-            ("Northern Ireland", "word for United Kingdom"),
-            ("California", "in United States"),
-            ("TX", "in United States"),
-            ("D.C.", "in United States"),
-            ("Québec", "in Canada"),
-            ("ON", "in Canada"),
-            ("NSW", "in Australia"),
-            ("Georgia", "unclear"),
-            ("IL", "unclear"),
-            ("DE", "unclear"),
-            ("tx", "unclear"),
-            ("Nowhere", "unclear"),
+        let cases = outcomes![
+            "Spain" "USA" => "country";
+            "BE" => "word for Belgium";
+            "AUT" => "word for Austria";
+            "Scotland" "Northern Ireland" => "word for United Kingdom";
+            "California" "TX" "D.C." => "in United States";
+            "Québec" "ON" => "in Canada";
+            "NSW" => "in Australia";
+            "Georgia" "IL" "DE" "tx" "Nowhere" => "unclear";
         ];
         for (text, expected) in cases {
             assert_eq!(shown(text), expected, "{text}");

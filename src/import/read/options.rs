@@ -575,11 +575,8 @@ pub(in crate::import) mod samples {
     pub(in crate::import) fn sample_options(columns: &[&str], matching: &[&str]) -> ReadOptions {
         let mapping = |text: &&str| {
             let (from, to) = text.rsplit_once('=').unwrap();
-            let fields = to
-                .split('+')
-                .filter(|field| !field.is_empty())
-                .map(str::to_owned)
-                .collect();
+            let fields = to.split('+').filter(|field| !field.is_empty());
+            let fields = fields.map(str::to_owned).collect();
             Given {
                 value: ColumnMapping {
                     column: from.into(),
@@ -626,11 +623,8 @@ mod tests {
             &["Place=city+organizations"], &[], "a cell can be split into texts, or into dates and a year";
         ];
         for (columns, matching, expected) in cases {
-            let message = sample_options(columns, matching)
-                .check()
-                .err()
-                .map(|error| error.to_string())
-                .unwrap_or_default();
+            let message = sample_options(columns, matching).check().err();
+            let message = message.map(|error| error.to_string()).unwrap_or_default();
             assert!(
                 message.contains(expected) && message.is_empty() == expected.is_empty(),
                 "{columns:?}: {message}"
@@ -696,11 +690,8 @@ mod tests {
             ("name", "Green", Some("Green")),
         ];
         for (column, text, expected) in cases {
-            assert_eq!(
-                options.meaning_of(column, text),
-                expected,
-                "{column} {text:?}"
-            );
+            let meaning_of = options.meaning_of(column, text);
+            assert_eq!(meaning_of, expected, "{column} {text:?}");
         }
         let emptied = |column: &str, text: &str| ((column.to_owned(), text.to_owned()), 1);
         let effects = OptionEffects {

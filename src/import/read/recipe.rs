@@ -313,18 +313,13 @@ issn_print = ["0"]
     fn a_recipe_sets_all_options() {
         let (options, kind) = parse_recipe("r.toml", WHOLE).unwrap();
         assert!(options.check().is_ok());
-        assert_eq!(
-            (kind, options.sheets.clone(), options.header_rows),
-            (Some(RowKind::Journals), vec!["List".to_owned()], Some(2))
-        );
-        assert_eq!(
-            (options.dates, options.decimal),
-            (Some(DateOrder::Dmy), Some(DecimalSign::Comma))
-        );
-        assert_eq!(
-            (options.list_separator.as_deref(), options.create_links),
-            (Some("|"), true)
-        );
+        assert_eq!(kind, Some(RowKind::Journals));
+        assert_eq!(options.sheets.clone(), vec!["List".to_owned()]);
+        assert_eq!(options.header_rows, Some(2));
+        assert_eq!(options.dates, Some(DateOrder::Dmy));
+        assert_eq!(options.decimal, Some(DecimalSign::Comma));
+        assert_eq!(options.list_separator.as_deref(), Some("|"));
+        assert!(options.create_links);
         let columns: Vec<String> = (options.columns.iter())
             .map(|given| {
                 format!(
@@ -335,11 +330,9 @@ issn_print = ["0"]
                 )
             })
             .collect();
-        let expected = [
-            "r.toml:15 ISSN / eISSN=issn_print+issn_online",
-            "r.toml:14 Journal name=name",
-            "r.toml JIF Quartile=",
-            "r.toml =H=",
+        let expected = words![
+            "r.toml:15 ISSN / eISSN=issn_print+issn_online" "r.toml:14 Journal name=name"
+            "r.toml JIF Quartile=" "r.toml =H="
         ];
         assert_eq!(columns, expected);
         let constants: Vec<String> = (options.constants.iter())
@@ -351,18 +344,11 @@ issn_print = ["0"]
             "r.toml:19 publisher=House",
         ];
         assert_eq!(constants, expected);
-        assert_eq!(
-            options.match_sets("journals"),
-            [vec!["issn"], vec!["name", "publisher"]]
-        );
-        assert_eq!(
-            (
-                options.filters.len(),
-                options.words.len(),
-                options.ignore_unknown
-            ),
-            (2, 5, false)
-        );
+        let match_sets = options.match_sets("journals");
+        assert_eq!(match_sets, [vec!["issn"], vec!["name", "publisher"]]);
+        assert_eq!(options.filters.len(), 2);
+        assert_eq!(options.words.len(), 5);
+        assert!(!options.ignore_unknown);
         assert!(
             parse_recipe("r.toml", "ignore = true")
                 .unwrap()

@@ -425,25 +425,18 @@ mod tests {
 
     #[test]
     fn file_names_give_the_kind_of_rows_and_the_format() {
-        let cases = cases![
-            "conferences.jsonl", Some((Some(RowKind::Conferences), FileFormat::Jsonl));
-            "Conferences.CSV", Some((Some(RowKind::Conferences), FileFormat::Csv));
-            "tags.tsv", Some((Some(RowKind::Tags), FileFormat::Csv));
-            "medfeed.xlsx", Some((None, FileFormat::Xlsx));
-            "journals.xlsx", Some((Some(RowKind::Journals), FileFormat::Xlsx));
-            "a/b.c/journals.csv", Some((Some(RowKind::Journals), FileFormat::Csv));
-            "tags.csv.gz", Some((Some(RowKind::Tags), FileFormat::Csv));
-            "organizations.jsonl.gz", Some((Some(RowKind::Organizations), FileFormat::Jsonl));
-            "conferences.json", Some((Some(RowKind::Conferences), FileFormat::Json));
-            "tags.json.gz", Some((Some(RowKind::Tags), FileFormat::Json));
-            "conferences.gz", None;
-            "conferences", None;
-            "conferences-2026.csv", None;
-            "conferences.csv.bak", None;
-            "medfeed.csv", None;
-            "medfeed.jsonl.gz", None;
-            "README.md", None;
-            ".csv", None;
+        let cases = outcomes![
+            "conferences.jsonl" => Some((Some(RowKind::Conferences), FileFormat::Jsonl));
+            "Conferences.CSV" => Some((Some(RowKind::Conferences), FileFormat::Csv));
+            "tags.tsv" "tags.csv.gz" => Some((Some(RowKind::Tags), FileFormat::Csv));
+            "medfeed.xlsx" => Some((None, FileFormat::Xlsx));
+            "journals.xlsx" => Some((Some(RowKind::Journals), FileFormat::Xlsx));
+            "a/b.c/journals.csv" => Some((Some(RowKind::Journals), FileFormat::Csv));
+            "organizations.jsonl.gz" => Some((Some(RowKind::Organizations), FileFormat::Jsonl));
+            "conferences.json" => Some((Some(RowKind::Conferences), FileFormat::Json));
+            "tags.json.gz" => Some((Some(RowKind::Tags), FileFormat::Json));
+            "conferences.gz" "conferences" "conferences-2026.csv" "conferences.csv.bak"
+            "medfeed.csv" "medfeed.jsonl.gz" "README.md" ".csv" => None;
         ];
         for (path, expected) in cases {
             let found = Source::from_folder(Path::new(path)).filter(|source| !source.is_skipped);
@@ -453,11 +446,8 @@ mod tests {
                 expected.map(|(kind, format)| (kind, Some(format))),
                 "{path}"
             );
-            assert_eq!(
-                Source::from_file(Path::new(path), SourceOptions::default()).is_ok(),
-                expected.is_some(),
-                "{path}"
-            );
+            let from_file = Source::from_file(Path::new(path), SourceOptions::default()).is_ok();
+            assert_eq!(from_file, expected.is_some(), "{path}");
         }
     }
 
@@ -469,22 +459,16 @@ mod tests {
         fs::write(path.join("README.md"), "x").unwrap();
         fs::write(path.join("journals (1).csv"), "id\n").unwrap();
         fs::create_dir(path.join("tags.csv")).unwrap();
-        assert!(
-            find()
-                .unwrap_err()
-                .to_string()
-                .contains("contains nothing to import")
-        );
+        let text = find().unwrap_err().to_string();
+        assert!(text.contains("contains nothing to import"));
         for name in words![
             "journals.csv.gz" "conferences.csv" "conferences.jsonl" "organizations.csv" "tags.json"
         ] {
             fs::write(path.join(name), "").unwrap();
         }
         let sources = find().unwrap();
-        let names: Vec<String> = sources
-            .iter()
-            .map(|source| source.name.to_string())
-            .collect();
+        let names = sources.iter();
+        let names: Vec<String> = names.map(|source| source.name.to_string()).collect();
         let expected = words![
             "organizations.csv" "tags.json" "conferences.csv" "conferences.jsonl" "journals.csv.gz"
         ];

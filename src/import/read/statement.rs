@@ -337,10 +337,8 @@ mod tests {
                 ("Organizations", format!("{:?}", self.organizations)),
                 ("Tags", format!("{:?}", self.tags)),
             ];
-            let links = links
-                .into_iter()
-                .filter(|(_, list)| list != "[]")
-                .map(|(name, list)| format!("{name}({list})"));
+            let links = links.into_iter().filter(|(_, list)| list != "[]");
+            let links = links.map(|(name, list)| format!("{name}({list})"));
             f.write_str(&named.chain(links).collect::<Vec<_>>().join(" "))
         }
     }

@@ -385,11 +385,8 @@ mod tests {
     fn shown<F: Fields>(name: &str, cell: &str) -> String {
         let position = FilePosition::new("f".into(), 1);
         let mut bad = Findings::default();
-        let index = F::table()
-            .fields
-            .iter()
-            .position(|field| field.name == name)
-            .unwrap();
+        let mut index = F::table().fields.iter();
+        let index = index.position(|field| field.name == name).unwrap();
         let options = ReadOptions::default();
         let mut faults = RowFaults::new(&position, &mut bad);
         let mut reader = RowReader::<F>::new(&options, Notation::default(), &mut faults);

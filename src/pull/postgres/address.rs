@@ -150,50 +150,41 @@ mod tests {
 
     #[test]
     fn addresses_are_read() {
-        let cases = cases![
-            "postgres://me@db.example.org/x", Ok((SslMode::Require, "medfeed"));
-            "postgresql://me@db.example.org:5433/x?schema=copy_2", Ok((SslMode::Require, "copy_2"));
-            "postgres://me@db.example.org/x?sslmode=verify-full&sslrootcert=ca.pem", Ok((SslMode::Require, "medfeed"));
-            "postgres://me@db.example.org/x?sslmode=prefer", Ok((SslMode::Prefer, "medfeed"));
-            "postgres://me@db.example.org/x?schema=a&sslmode=disable", Ok((SslMode::Disable, "a"));
-            "postgres://me@127.0.0.1/x", Ok((SslMode::Disable, "medfeed"));
-            "postgres://me@[::1]/x?sslmode=require", Ok((SslMode::Require, "medfeed"));
-            "postgres://localhost", Ok((SslMode::Disable, "medfeed"));
-            "postgres:///x", Ok((SslMode::Disable, "medfeed"));
-            "postgres:///x?host=%2Ftmp%2Fa%20b&user=me", Ok((SslMode::Disable, "medfeed"));
-            "postgres://a,b/x", Ok((SslMode::Require, "medfeed"));
+        let cases = outcomes![
+            "postgres://me@db.example.org/x"
+            "postgres://me@db.example.org/x?sslmode=verify-full&sslrootcert=ca.pem"
+            "postgres://me@[::1]/x?sslmode=require" "postgres://a,b/x"
+                => Ok((SslMode::Require, "medfeed"));
+            "postgresql://me@db.example.org:5433/x?schema=copy_2" => Ok((SslMode::Require, "copy_2"));
+            "postgres://me@db.example.org/x?sslmode=prefer" => Ok((SslMode::Prefer, "medfeed"));
+            "postgres://me@db.example.org/x?schema=a&sslmode=disable" => Ok((SslMode::Disable, "a"));
+            "postgres://me@127.0.0.1/x" "postgres://localhost" "postgres:///x"
+            "postgres:///x?host=%2Ftmp%2Fa%20b&user=me" => Ok((SslMode::Disable, "medfeed"));
             // One host that is elsewhere is enough.
-            "postgres://localhost,db.example.org/x", Ok((SslMode::Require, "medfeed"));
-            "postgres://db.example.org,localhost/x", Ok((SslMode::Require, "medfeed"));
-            "postgres://127.0.0.1,[::1],localhost/x", Ok((SslMode::Disable, "medfeed"));
-            "postgres://notlocalhost/x", Ok((SslMode::Require, "medfeed"));
-            "postgres://localhost.example.org/x", Ok((SslMode::Require, "medfeed"));
-            "postgres://localhost/x?hostaddr=192.0.2.1", Ok((SslMode::Require, "medfeed"));
-            "postgres://localhost/x?hostaddr=127.0.0.1", Ok((SslMode::Disable, "medfeed"));
-            "postgres://192.0.2.1/x?sslmode=verify-ca", Ok((SslMode::Require, "medfeed"));
-            "postgres://localhost/x?schema=_a1", Ok((SslMode::Disable, "_a1"));
-            "postgres://localhost/x?schema=pg", Ok((SslMode::Disable, "pg"));
-            "postgres://localhost/x?schema=1a", Err("not a valid schema name");
-            "postgres://localhost/x?schema=a%22b", Err("not a valid schema name");
-            "postgres://localhost/x?schema=a-b", Err("not a valid schema name");
-            "postgres://me:secret@localhost/x", Err("PGPASSWORD");
-            "postgres://me@localhost/x?password=secret", Err("PGPASSWORD");
-            "postgres://me@localhost/x?sslmode=allow", Err("`allow` is not a supported sslmode");
-            "postgres://me@localhost/x?schema=pg_catalog", Err("not a valid schema name");
-            "postgres://me@localhost/x?schema=Copy", Err("not a valid schema name");
-            "postgres://me@localhost/x?schema=", Err("not a valid schema name");
-            "postgres://me@localhost/x?colour=red", Err("colour");
-            "postgres://me@localhost:port/x", Err("write it as");
+            "postgres://localhost,db.example.org/x" "postgres://db.example.org,localhost/x"
+            "postgres://notlocalhost/x" "postgres://localhost.example.org/x"
+            "postgres://localhost/x?hostaddr=192.0.2.1" "postgres://192.0.2.1/x?sslmode=verify-ca"
+                => Ok((SslMode::Require, "medfeed"));
+            "postgres://127.0.0.1,[::1],localhost/x" "postgres://localhost/x?hostaddr=127.0.0.1"
+                => Ok((SslMode::Disable, "medfeed"));
+            "postgres://localhost/x?schema=_a1" => Ok((SslMode::Disable, "_a1"));
+            "postgres://localhost/x?schema=pg" => Ok((SslMode::Disable, "pg"));
+            "postgres://localhost/x?schema=1a" "postgres://localhost/x?schema=a%22b"
+            "postgres://localhost/x?schema=a-b" "postgres://me@localhost/x?schema=pg_catalog"
+            "postgres://me@localhost/x?schema=Copy" "postgres://me@localhost/x?schema="
+                => Err("not a valid schema name");
+            "postgres://me:secret@localhost/x" "postgres://me@localhost/x?password=secret"
+                => Err("PGPASSWORD");
+            "postgres://me@localhost/x?sslmode=allow" => Err("`allow` is not a supported sslmode");
+            "postgres://me@localhost/x?colour=red" => Err("colour");
+            "postgres://me@localhost:port/x" => Err("write it as");
         ];
         for (text, expected) in cases {
             let read = text.parse::<PostgresAddress>();
             match (&read, expected) {
                 (Ok(address), Ok(expected)) => {
-                    assert_eq!(
-                        (address.config.get_ssl_mode(), &*address.schema),
-                        expected,
-                        "{text}"
-                    );
+                    let found = (address.config.get_ssl_mode(), &*address.schema);
+                    assert_eq!(found, expected, "{text}");
                 }
                 (Err(message), Err(part)) => assert!(message.contains(part), "{text}: {message}"),
                 _ => panic!("{text}: {read:?}"),
@@ -213,19 +204,13 @@ mod tests {
             let mut address: PostgresAddress =
                 format!("postgres://localhost/x{named}").parse().unwrap();
             address.trust(given.map(Path::new));
-            assert_eq!(
-                address.roots.as_deref(),
-                expected.map(Path::new),
-                "{named} {given:?}"
-            );
+            let roots = address.roots.as_deref();
+            assert_eq!(roots, expected.map(Path::new), "{named} {given:?}");
         }
         for (length, is_valid) in [(1, true), (63, true), (64, false)] {
             let text = format!("postgres://localhost/x?schema={}", "a".repeat(length));
-            assert_eq!(
-                text.parse::<PostgresAddress>().is_ok(),
-                is_valid,
-                "a name of {length} bytes"
-            );
+            let found = text.parse::<PostgresAddress>().is_ok();
+            assert_eq!(found, is_valid, "a name of {length} bytes");
         }
         let spaced: PostgresAddress = "postgres:///x?host=%2Ftmp%2Fa%20b".parse().unwrap();
         assert_eq!(spaced.config.get_hosts(), [Host::Unix("/tmp/a b".into())]);

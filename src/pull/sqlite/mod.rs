@@ -435,11 +435,8 @@ mod file_tests {
                 Path::new("copy.sqlite"),
                 &Error::SqliteFailure(ffi::Error::new(code), None),
             );
-            assert_eq!(
-                (error.is_transient(), error.exit_code()),
-                (is_transient, exit_code),
-                "{code}: {error}"
-            );
+            assert_eq!(error.is_transient(), is_transient, "{code}: {error}");
+            assert_eq!(error.exit_code(), exit_code, "{code}: {error}");
             assert!(error.to_string().contains(part), "{code}: {error}");
         }
     }

@@ -110,15 +110,11 @@ fn six_entries(origin: &TestOrigin) -> TestLog {
     origin.publish(&log, once()).unwrap();
     for _ in 0..2 {
         origin.commit();
-        origin
-            .publish(
-                &log,
-                PublishSettings {
-                    keep: Duration::MAX,
-                    ..sweeping()
-                },
-            )
-            .unwrap();
+        let version = PublishSettings {
+            keep: Duration::MAX,
+            ..sweeping()
+        };
+        origin.publish(&log, version).unwrap();
     }
     origin.next(&log);
     assert_eq!(all_slots(&log), ((1..=6).collect(), vec![1, 3, 5]));
@@ -164,10 +160,8 @@ fn a_database_is_published_to_a_second_bucket_from_the_start() {
     // The note next to the database is about the first bucket.
     assert_eq!(origin.publish(&second, once()).unwrap().slot, 1);
     assert_eq!(all_slots(&second), (vec![1], vec![1]));
-    assert_eq!(
-        (origin.note().slot, origin.note().url),
-        (1, second.bucket().url().to_string())
-    );
+    let expected = (1, second.bucket().url().to_string());
+    assert_eq!((origin.note().slot, origin.note().url), expected);
     assert_eq!(origin.next(&second), 2);
     let (end, entries) = origin.publish_counted(&first, once()).unwrap();
     assert_eq!((end.slot, entries), (4, 1));
@@ -191,10 +185,8 @@ fn a_takeover_in_a_second_bucket_is_noted_for_that_bucket() {
     origin.commit();
     assert_eq!(origin.refused(&second), "diverged at 1, own: false");
     let note = origin.note();
-    assert_eq!(
-        (note.url, note.fenced.is_some()),
-        (second.bucket().url().to_string(), true)
-    );
+    let expected = (second.bucket().url().to_string(), true);
+    assert_eq!((note.url, note.fenced.is_some()), expected);
     // The first bucket is still this file's.
     assert_eq!(origin.publish(&first, once()).unwrap().slot, 2);
 }
@@ -280,12 +272,8 @@ fn a_running_publisher_checks_the_bucket_again_before_each_heartbeat() {
     log.put(7, [9; 32], "another publisher");
     let fenced = beat_and_check(&mut publisher).unwrap_err();
     assert!(fenced.is_fenced(), "{fenced}");
-    assert!(
-        origin
-            .note()
-            .fenced
-            .is_some_and(|by| by.contains("published slot 7"))
-    );
+    let fenced = origin.note().fenced;
+    assert!(fenced.is_some_and(|by| by.contains("published slot 7")));
 }
 
 #[test]
@@ -310,10 +298,8 @@ fn a_heartbeat_that_is_ahead_is_overtaken() {
             beat(&mut publisher).unwrap();
         }
         let found = heartbeat(&log);
-        assert!(
-            found.slot == late.slot && found.at > late.at,
-            "{starts_again}: {found:?}"
-        );
+        assert!(found.slot == late.slot, "{starts_again}: {found:?}");
+        assert!(found.at > late.at, "{starts_again}: {found:?}");
         // A heartbeat of a later slot fences, and is not overwritten.
         let later = Heartbeat { slot: 3, ..found };
         let fenced = (0..2).find_map(|_| {
@@ -492,11 +478,8 @@ fn lost_entries_and_parts_are_found_by_lists() {
         for (count, expected) in [(28, None), (29, Some(&lost))] {
             publisher.heartbeat.count = count;
             beat(&mut publisher).unwrap();
-            assert_eq!(
-                publisher.state.lost.as_ref(),
-                expected,
-                "after {count} heartbeats without {lost}"
-            );
+            let found = publisher.state.lost.as_ref();
+            assert_eq!(found, expected, "after {count} heartbeats without {lost}");
         }
     }
 }
@@ -560,10 +543,8 @@ fn overtaken() -> (TestOrigin, TestLog) {
 fn another_entry_in_the_last_slot_of_the_note_fences() {
     let (origin, log) = overtaken();
     let refused = origin.publish(&log, once()).unwrap_err();
-    assert_eq!(
-        (shown(&refused).as_str(), refused.exit_code()),
-        ("fenced", 4)
-    );
+    let expected = ("fenced", 4);
+    assert_eq!((shown(&refused).as_str(), refused.exit_code()), expected);
     let by = origin.note().fenced.unwrap();
     assert!(by.contains("published slot 2 at "), "{by}");
     let writer = Writer::open(&origin.path(), Duration::ZERO).unwrap();
@@ -647,11 +628,8 @@ fn after_a_start_the_age_of_the_newest_state_counts() {
         origin
             .publish(&log, states_every(Duration::from_secs(3600)))
             .unwrap();
-        assert_eq!(
-            slots(&log, layout::STATES),
-            expected,
-            "a state of {age_s} s"
-        );
+        let found = slots(&log, layout::STATES);
+        assert_eq!(found, expected, "a state of {age_s} s");
     }
 }
 
@@ -764,13 +742,9 @@ fn after_a_restore_a_whole_state_is_pending() {
     let backup = origin.copy();
     origin.next(&log);
     origin.restore(&backup);
-    assert_eq!(
-        (waiting(&origin), waiting(&backup)),
-        (Waiting::State, Waiting::Elsewhere)
-    );
+    let expected = (Waiting::State, Waiting::Elsewhere);
+    assert_eq!((waiting(&origin), waiting(&backup)), expected);
     origin.publish(&log, once()).unwrap();
-    assert_eq!(
-        (waiting(&origin), waiting(&backup)),
-        (Waiting::Nothing, Waiting::Elsewhere)
-    );
+    let expected = (Waiting::Nothing, Waiting::Elsewhere);
+    assert_eq!((waiting(&origin), waiting(&backup)), expected);
 }

@@ -455,26 +455,17 @@ mod tests {
         let end = |slot: usize| {
             shown(reader(&log).ends_after(&at(slot as u64, hashes[slot - 1]), slot as u64 * 10))
         };
-        assert_eq!(
-            (end(5), end(4), end(1)),
-            ("true".to_owned(), "false".to_owned(), "false".to_owned())
-        );
+        let expected = ("true".to_owned(), "false".to_owned(), "false".to_owned());
+        assert_eq!((end(5), end(4), end(1)), expected);
         log.remove(&layout::log(4));
-        assert_eq!(
-            (end(3), end(4)),
-            ("Missing 4, later 5".to_owned(), "false".to_owned())
-        );
+        let expected = ("Missing 4, later 5".to_owned(), "false".to_owned());
+        assert_eq!((end(3), end(4)), expected);
         log.remove(&layout::log(5));
         assert_eq!(end(3), "Missing 4, later 5", "the heartbeat names it");
         assert_eq!(end(5), "true", "the heartbeat names it");
         log.put_alive(3, hashes[2], 30);
-        assert_eq!(
-            (end(3), end(4)),
-            (
-                "true".to_owned(),
-                "Behind { slot: 3, end: 30, here: 40 }".to_owned()
-            )
-        );
+        assert_eq!(end(3), "true".to_owned());
+        assert_eq!(end(4), "Behind { slot: 3, end: 30, here: 40 }".to_owned());
         log.bucket().put(layout::ALIVE, b"damaged").unwrap();
         assert_eq!(end(3), "Unconfirmed");
         log.remove(layout::ALIVE);
@@ -539,27 +530,19 @@ mod tests {
         assert_eq!(reader(&log).state_slots().unwrap(), [3, 1]);
         log.remove(&layout::log(2));
         assert_eq!((path(5), path(3)), ("()".to_owned(), "()".to_owned()));
-        assert_eq!(
-            path(2),
-            "Missing 2, later 2",
-            "the state of slot 3 is too late"
-        );
+        let expected = "Missing 2, later 2";
+        assert_eq!(path(2), expected, "the state of slot 3 is too late");
         log.remove(&layout::log(3));
         assert_eq!(path(5), "Missing 3, later 5", "the entry of the state");
         log.put(3, hashes[1], "origin");
         log.remove(&layout::log(5));
-        assert_eq!(
-            (path(5), path(4)),
-            ("Missing 5, later 5".to_owned(), "()".to_owned())
-        );
+        let expected = ("Missing 5, later 5".to_owned(), "()".to_owned());
+        assert_eq!((path(5), path(4)), expected);
         for slot in [1, 3] {
             log.remove(&layout::state(slot));
         }
-        assert_eq!(
-            path(4),
-            "Missing 2, later 4",
-            "without states from the first entry on"
-        );
+        let expected = "Missing 2, later 4";
+        assert_eq!(path(4), expected, "without states from the first entry on");
         log.remove(&layout::log(1));
         assert_eq!(path(4), "Missing 1, later 4");
     }
@@ -590,10 +573,8 @@ mod tests {
         }
         for bad in (0..parts.len()).rev() {
             log.bucket().put(&parts[bad].name, b"damaged").unwrap();
-            assert_eq!(
-                read(parts.len()),
-                (names(bad), format!("Object {}", parts[bad].name))
-            );
+            let expected = (names(bad), format!("Object {}", parts[bad].name));
+            assert_eq!(read(parts.len()), expected);
         }
     }
 
@@ -608,23 +589,17 @@ mod tests {
             };
             shown(check_next(&mark, &entry).map(|next| (next.slot, next.hash, next.digest)))
         };
-        assert_eq!(
-            next(2, hashes[1], ID),
-            format!("{:?}", (3, hashes[2], RowDigest([3; 4])))
-        );
-        assert_eq!(
-            next(2, hashes[1], OTHER_ID),
-            "Object log/00000000000000000003"
-        );
+        let expected = format!("{:?}", (3, hashes[2], RowDigest([3; 4])));
+        assert_eq!(next(2, hashes[1], ID), expected);
+        let expected = "Object log/00000000000000000003";
+        assert_eq!(next(2, hashes[1], OTHER_ID), expected);
         assert!(next(2, hashes[0], ID).starts_with("Diverged: "));
         let of_other_slot = log.bucket().get(&layout::log(2)).unwrap().unwrap();
         log.bucket()
             .put(&layout::log(3), &of_other_slot.bytes)
             .unwrap();
-        assert_eq!(
-            shown(reader(&log).entry(3)),
-            "Object log/00000000000000000003"
-        );
+        let expected = "Object log/00000000000000000003";
+        assert_eq!(shown(reader(&log).entry(3)), expected);
         log.put_state(3, Hash::default());
         assert!(
             next(2, OTHER, ID).starts_with("(3, "),

@@ -237,11 +237,8 @@ mod tests {
     fn the_heartbeat_is_read_four_times_within_the_limit() {
         for (staleness_s, expected_s) in [(60, 15), (3600, 15), (20, 5), (64, 15)] {
             let status = ReplicaStatus::new(Duration::from_secs(staleness_s));
-            assert_eq!(
-                status.heartbeat_check_every(),
-                Duration::from_secs(expected_s),
-                "{staleness_s}"
-            );
+            let expected = Duration::from_secs(expected_s);
+            assert_eq!(status.heartbeat_check_every(), expected, "{staleness_s}");
         }
     }
 
@@ -278,11 +275,8 @@ mod tests {
         let status = ReplicaStatus::new(ms(10));
         status.note_end_seen(since_boot() - ms(20));
         status.note_end_loaded();
-        assert!(
-            status
-                .unfit()
-                .is_some_and(|why| why.contains("last saw the end of its origin's log"))
-        );
+        let unfit = status.unfit();
+        assert!(unfit.is_some_and(|why| why.contains("last saw the end of its origin's log")));
     }
 
     #[test]
@@ -376,11 +370,8 @@ mod tests {
             (8, true),
         ] {
             ahead.note_heartbeat(Duration::from_millis(began), 9, true);
-            assert_eq!(
-                ahead.ask_if_lost(10, Duration::from_millis(began)),
-                expected,
-                "{began}"
-            );
+            let ask_if_lost = ahead.ask_if_lost(10, Duration::from_millis(began));
+            assert_eq!(ask_if_lost, expected, "{began}");
         }
         let mut ahead = AheadTokens::default();
         assert!((0..5000).all(|seq| !ahead.ask_if_lost(seq, Duration::ZERO)));

@@ -63,19 +63,15 @@ fn shown<T: std::fmt::Debug>(result: Result<T, ReplicaError>) -> String {
 fn a_poll_at_the_end_finds_that_the_bucket_moved_back_or_differs() {
     let (log, hashes) = TestLog::up_to(3);
     let end = |slot, hash| shown(at(&log, slot, hash).confirm_end(since_boot()));
-    assert_eq!(
-        (end(3, hashes[2]), end(3, OTHER)),
-        ("true".into(), "Diverged".into())
-    );
+    let expected = ("true".into(), "Diverged".into());
+    assert_eq!((end(3, hashes[2]), end(3, OTHER)), expected);
     assert_eq!(end(2, hashes[1]), "false", "there is a next entry by now");
     assert_eq!(end(4, OTHER), "Behind at 3, seq 30 before 40");
     log.put_alive(3, hashes[2], 40);
     assert_eq!(end(4, OTHER), "Diverged", "the origin is not behind");
     log.put_alive(2, hashes[1], 20);
-    assert_eq!(
-        (end(3, hashes[2]), end(3, OTHER)),
-        ("true".into(), "Diverged".into())
-    );
+    let expected = ("true".into(), "Diverged".into());
+    assert_eq!((end(3, hashes[2]), end(3, OTHER)), expected);
     log.put_alive(5, OTHER, 50);
     assert_eq!(end(3, hashes[2]), "Missing 4, later 5");
     log.remove(layout::ALIVE);
@@ -109,9 +105,9 @@ fn an_end_in_doubt_counts_as_seen_only_until_the_heartbeat_last_agreed() {
         replica.list_at = Some(Duration::ZERO);
         assert_eq!(shown(replica.confirm_end(since_boot())), expected);
         assert!(replica.list_at.is_some(), "the next poll checks again");
+        let stale_for = stale(&replica);
         assert!(
-            stale(&replica)
-                .is_some_and(|stale| stale + Duration::from_millis(1) >= since_boot() - asked)
+            stale_for.is_some_and(|stale| stale + Duration::from_millis(1) >= since_boot() - asked)
         );
         (replica.confirmed_at, replica.list_at) = (None, Some(Duration::ZERO));
         assert_eq!(shown(replica.confirm_end(since_boot())), expected);
@@ -124,11 +120,8 @@ fn an_older_heartbeat_that_is_put_back_decides_nothing() {
     let (log, hashes) = TestLog::up_to(3);
     let mut replica = at(&log, 3, hashes[2]);
     assert_eq!(shown(replica.check_heartbeat()), "true");
-    assert_eq!(
-        shown(replica.check_heartbeat()),
-        "true",
-        "the same one again"
-    );
+    let found = shown(replica.check_heartbeat());
+    assert_eq!(found, "true", "the same one again");
     let known = replica.alive.clone().unwrap();
     // The slot and the time of the one that is known.
     for (slot, later_s, expected) in [
@@ -145,11 +138,8 @@ fn an_older_heartbeat_that_is_put_back_decides_nothing() {
             at: time().plus_s(later_s),
             ..known.clone()
         });
-        assert_eq!(
-            shown(replica.check_heartbeat()),
-            expected,
-            "{slot} {later_s}"
-        );
+        let found = shown(replica.check_heartbeat());
+        assert_eq!(found, expected, "{slot} {later_s}");
     }
     // Old ones that return in their order are each later than the one before, but the publisher is still silent.
     std::thread::sleep(Duration::from_millis(20));
@@ -301,13 +291,10 @@ fn a_replica_never_goes_back_to_an_older_state() {
                     .is_some_and(|error| error.contains("never goes back")),
             "{error:?}"
         );
-        assert_eq!(
-            ReplicaWriter::open(&origin.at("replica.redb"))
-                .err()
-                .map(|_| ()),
-            Some(()),
-            "it is still open"
-        );
+        let found = ReplicaWriter::open(&origin.at("replica.redb"))
+            .err()
+            .map(|_| ());
+        assert_eq!(found, Some(()), "it is still open");
         assert_eq!(replica.file.head, head);
     }
     drop(replica);
@@ -352,11 +339,8 @@ fn a_replica_moves_to_a_second_bucket_of_its_database() {
     let second = TestLog::new(ID);
     origin.base.publish(&second, once()).unwrap();
     let mut replica = origin.start(&second).unwrap();
-    assert_eq!(
-        polled(&mut replica),
-        (1, None),
-        "the slots of the second bucket"
-    );
+    let found = polled(&mut replica);
+    assert_eq!(found, (1, None), "the slots of the second bucket");
     assert_eq!(replica.file.mark.url, second.bucket().url().to_string());
     assert_eq!(replica.status.progress().loads, 1);
 }
@@ -371,11 +355,8 @@ fn a_load_that_fails_pauses_longer_each_time() {
     for expected_s in [1, 2, 4, 8, 16, 32, 60, 60] {
         for is_paused in [false, true] {
             let failed = replica.load_in_place(&|| true);
-            assert_eq!(
-                matches!(failed, Err(ReplicaError::Paused(_))),
-                is_paused,
-                "{failed:?}"
-            );
+            let found = matches!(failed, Err(ReplicaError::Paused(_)));
+            assert_eq!(found, is_paused, "{failed:?}");
         }
         let failed = replica.failed_load.as_mut().unwrap();
         assert_eq!(failed.pause, Duration::from_secs(expected_s));
@@ -410,11 +391,8 @@ fn slots_that_were_reused_during_an_outage_are_no_end_of_the_log() {
         .unwrap();
     // The state does not follow from it.
     assert_eq!(polled(&mut replica), (5, None));
-    assert_eq!(
-        replica.status.progress().loads,
-        2,
-        "the first load, and the newest state"
-    );
+    let loads = replica.status.progress().loads;
+    assert_eq!(loads, 2, "the first load, and the newest state");
 }
 
 #[test]
@@ -431,10 +409,8 @@ fn an_entry_that_the_next_one_does_not_follow_is_not_shown() {
     bucket.put(&layout::log(2), &stray.bytes).unwrap();
     let (slot, error) = polled(&mut replica);
     let error = error.unwrap_or_default();
-    assert!(
-        slot == 1 && error.contains(&layout::log(3)),
-        "{slot} {error}"
-    );
+    assert!(slot == 1, "{slot} {error}");
+    assert!(error.contains(&layout::log(3)), "{slot} {error}");
     origin.add_state();
     assert_eq!(polled(&mut replica), (4, None));
 }
@@ -554,11 +530,8 @@ fn a_new_replica_does_not_end_before_the_newest_state() {
     fs::remove_file(origin.at("replica.redb")).unwrap();
     for lost in [2, 3] {
         origin.log.remove(&layout::log(lost));
-        assert_eq!(
-            shown(origin.start(&origin.log).map(|_| ())),
-            "Missing 2, later 4",
-            "without entry {lost}"
-        );
+        let found = shown(origin.start(&origin.log).map(|_| ()));
+        assert_eq!(found, "Missing 2, later 4", "without entry {lost}");
     }
 }
 
@@ -589,10 +562,8 @@ fn a_new_replica_passes_over_a_state_of_another_history() {
         bucket
             .put(&layout::state(3), &manifest.encode().unwrap())
             .unwrap();
-        assert_eq!(
-            polled(&mut origin.start(&origin.log).unwrap()),
-            (last, None)
-        );
+        let expected = (last, None);
+        assert_eq!(polled(&mut origin.start(&origin.log).unwrap()), expected);
     }
 }
 
@@ -637,11 +608,8 @@ fn a_log_without_a_whole_state_that_it_needs_is_refused_with_the_name_of_that_st
         let origin = Origin::new();
         origin.commit();
         prepare(&origin);
-        let audited = audit(
-            &LogReader::new(origin.log.bucket()),
-            &origin.at("checked.redb"),
-        )
-        .map(drop);
+        let path = origin.at("checked.redb");
+        let audited = audit(&LogReader::new(origin.log.bucket()), &path).map(drop);
         for refused in [audited, origin.start(&origin.log).map(drop)] {
             let name = match refused {
                 Err(ReplicaError::Object { name, detail }) if detail.contains("it is missing") => {
@@ -666,8 +634,6 @@ fn a_replica_whose_file_is_damaged_ends_with_what_to_do() {
         "it does not poll again"
     );
     let error = replica.status.progress().error.unwrap();
-    assert!(
-        error.contains("a damaged page") && error.contains("remove the file"),
-        "{error}"
-    );
+    assert!(error.contains("a damaged page"), "{error}");
+    assert!(error.contains("remove the file"), "{error}");
 }

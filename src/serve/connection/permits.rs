@@ -203,17 +203,12 @@ mod tests {
             );
         }
         drop(second);
-        assert!(
-            are_free(&permits, PermitKind::Export, "a").await
-                && are_free(&permits, PermitKind::Export, "c").await
-        );
+        assert!(are_free(&permits, PermitKind::Export, "a").await);
+        assert!(are_free(&permits, PermitKind::Export, "c").await);
         drop((first, third));
         assert!(are_free(&permits, PermitKind::Export, "c").await);
-        assert_eq!(
-            permits.exports.keys.lock().len(),
-            1,
-            "keys that export nothing are forgotten"
-        );
+        let count = permits.exports.keys.lock().len();
+        assert_eq!(count, 1, "keys that export nothing are forgotten");
     }
 
     #[tokio::test(start_paused = true)]
@@ -227,10 +222,8 @@ mod tests {
         let problem = waiting.await.unwrap_err();
         assert_eq!((now() - begun).as_secs(), 30);
         assert_eq!(problem.code, crate::api::Code::RateLimited);
-        let retry_after = problem
-            .headers
-            .iter()
-            .find(|(name, _)| name == http::header::RETRY_AFTER);
+        let mut retry_after = problem.headers.iter();
+        let retry_after = retry_after.find(|(name, _)| name == http::header::RETRY_AFTER);
         assert_eq!(
             retry_after.map(|(_, value)| value.to_str().unwrap()),
             Some("30")
@@ -242,15 +235,10 @@ mod tests {
         let permits = permits(1, 1);
         let _others = acquire(&permits, PermitKind::Export, "a").await.unwrap();
         let begun = now();
-        let waited = timeout(
-            Duration::from_secs(3600),
-            acquire(&permits, PermitKind::Export, "b"),
-        )
-        .await;
-        assert_eq!(
-            waited.expect("it ends").unwrap_err().code,
-            crate::api::Code::RateLimited
-        );
+        let action = Duration::from_secs(3600);
+        let waited = timeout(action, acquire(&permits, PermitKind::Export, "b")).await;
+        let code = waited.expect("it ends").unwrap_err().code;
+        assert_eq!(code, crate::api::Code::RateLimited);
         assert_eq!((now() - begun).as_secs(), 30);
     }
 

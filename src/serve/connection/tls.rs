@@ -278,10 +278,8 @@ mod tests {
             fs::write(&paths[1], key).unwrap();
             let [certificate, key] = paths;
             let told = Tls::load(certificate, key).err().unwrap_or_default();
-            assert!(
-                told.contains(expected) && told.is_empty() == expected.is_empty(),
-                "{at}: {told}"
-            );
+            assert!(told.contains(expected), "{at}: {told}");
+            assert!(told.is_empty() == expected.is_empty(), "{at}: {told}");
         }
     }
 }

@@ -101,11 +101,8 @@ mod tests {
             ("[2001:db8::1]:9", "[2001:db8::1]:9"),
         ];
         for (listens, asked) in cases {
-            assert_eq!(
-                reachable(listens.parse().unwrap()).to_string(),
-                asked,
-                "{listens}"
-            );
+            let found = reachable(listens.parse().unwrap()).to_string();
+            assert_eq!(found, asked, "{listens}");
         }
     }
 }

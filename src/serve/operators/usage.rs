@@ -472,11 +472,8 @@ mod tests {
             assert_eq!(answered, Ok(()), "an answer waited for the disk");
         });
         usage.write(|uses| write_file(&usage.path(), uses));
-        assert_eq!(
-            read(&usage.path()).len(),
-            2,
-            "what was noted meanwhile is written next"
-        );
+        let count = read(&usage.path()).len();
+        assert_eq!(count, 2, "what was noted meanwhile is written next");
     }
 
     #[test]
@@ -580,10 +577,8 @@ mod tests {
             std::fs::write(folder.path().join(name), "{}").unwrap();
         }
         std::fs::create_dir(folder.path().join(format!("feed.redb.usage-{other}"))).unwrap();
-        assert_eq!(
-            find_files(&folder.path().join("feed.redb")),
-            [folder.path().join(own)]
-        );
+        let expected = [folder.path().join(own)];
+        assert_eq!(find_files(&folder.path().join("feed.redb")), expected);
         assert!(find_files(&folder.path().join("none.redb")).is_empty());
     }
 

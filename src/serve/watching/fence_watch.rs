@@ -144,13 +144,8 @@ mod tests {
         let watched = Watched::new(3600);
         assert!(!watched.poll(&note(None), Ok(Some(ID))));
         assert!(watched.poll(&note(Some(0)), Ok(Some(ID))) && !watched.watch.is_over());
-        assert!(
-            watched
-                .watch
-                .reason()
-                .unwrap()
-                .contains("so it will answer 503 soon: ana@b published slot 2")
-        );
+        let reason = watched.watch.reason().unwrap();
+        assert!(reason.contains("so it will answer 503 soon: ana@b published slot 2"));
         // Nothing changes while the database or the note cannot be read.
         let unreadable = || Err(StoreError::damaged("meta", "for this test"));
         assert!(watched.poll(&note(Some(0)), unreadable()));
@@ -179,11 +174,8 @@ mod tests {
             watched.watch.poll(|| {
                 // The disk does not answer, and `/readyz` is asked.
                 scope.spawn(|| answers.send(watched.watch.reason()));
-                assert_eq!(
-                    answered.recv_timeout(Duration::from_secs(20)),
-                    Ok(None),
-                    "it waited for the poll"
-                );
+                let recv_timeout = answered.recv_timeout(Duration::from_secs(20));
+                assert_eq!(recv_timeout, Ok(None), "it waited for the poll");
                 Ok(Some(ID))
             });
         });
@@ -220,11 +212,8 @@ mod tests {
         ] {
             let watched = Watched::new(staleness_s);
             assert!(watched.poll(&note(Some(ago_s)), Ok(Some(ID))));
-            assert_eq!(
-                watched.watch.is_over(),
-                expected,
-                "{ago_s} of {staleness_s} s"
-            );
+            let is_over = watched.watch.is_over();
+            assert_eq!(is_over, expected, "{ago_s} of {staleness_s} s");
             assert!(watched.watch.reason().unwrap().contains(if expected {
                 "it answers 503"
             } else {

@@ -191,11 +191,8 @@ mod tests {
             thread.wait_until_due(Duration::MAX, &stopped),
             "a requested poll is due"
         );
-        assert_eq!(
-            thread.polls.lock().requested_after,
-            None,
-            "the request is done"
-        );
+        let requested_after = thread.polls.lock().requested_after;
+        assert_eq!(requested_after, None, "the request is done");
         thread.polls.lock().requested_after = Some(Duration::MAX);
         assert!(
             thread.wait_until_due(Duration::ZERO, &stopped),
@@ -222,11 +219,8 @@ mod tests {
             };
             let has_polled = thread.wait_for_poll(since, Instant::now() + MS, MS);
             assert_eq!(has_polled, !asks, "{last_began:?} {has_ended}");
-            assert_eq!(
-                thread.polls.lock().requested_after.is_some(),
-                asks,
-                "{last_began:?} {has_ended}"
-            );
+            let requested_after = thread.polls.lock().requested_after.is_some();
+            assert_eq!(requested_after, asks, "{last_began:?} {has_ended}");
         }
     }
 

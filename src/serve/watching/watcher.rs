@@ -438,11 +438,8 @@ mod tests {
                 first_at,
                 last_at: first_at + SECOND * last_s,
             };
-            assert_eq!(
-                held.is_due(SECOND * 10, first_at + SECOND * now_s),
-                expected,
-                "{last_s} {now_s}"
-            );
+            let is_due = held.is_due(SECOND * 10, first_at + SECOND * now_s);
+            assert_eq!(is_due, expected, "{last_s} {now_s}");
         }
     }
 

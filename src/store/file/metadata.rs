@@ -168,19 +168,13 @@ mod tests {
         ] {
             symlink(target, root.join(link)).unwrap();
         }
-        let cases = [
-            ("real/file", "real/file"),
-            ("real/../real/./file", "real/file"),
-            ("link", "real/file"),
-            ("link of a link", "real/file"),
-            ("folder/file", "real/file"),
-            ("real/other", "real/other"),
-            ("folder/other", "real/other"),
-            ("dangling", "real/new"),
-            ("dangling twice", "real/new"),
-            ("without folder", "nowhere/new"),
-            ("missing/file", "missing/file"),
-            ("circle", "circle"),
+        let cases = outcomes![
+            "real/file" "real/../real/./file" "link" "link of a link" "folder/file" => "real/file";
+            "real/other" "folder/other" => "real/other";
+            "dangling" "dangling twice" => "real/new";
+            "without folder" => "nowhere/new";
+            "missing/file" => "missing/file";
+            "circle" => "circle";
         ];
         for (path, expected) in cases {
             assert_eq!(resolve(&root.join(path)), root.join(expected), "{path}");

@@ -293,11 +293,8 @@ mod tests {
             note.write(&database).unwrap();
             assert_eq!(PublishedNote::read(&database).unwrap(), Some(note));
         }
-        assert_eq!(
-            std::fs::read_dir(folder.path()).unwrap().count(),
-            1,
-            "the note alone is left"
-        );
+        let count = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(count, 1, "the note alone is left");
     }
 
     #[test]

@@ -214,11 +214,8 @@ mod tests {
             for (older, expected) in [(false, error), (true, error_of_older)] {
                 let checked = version.check(Path::new("feed.redb"), older);
                 let message = checked.map_or_else(|error| error.to_string(), |()| String::new());
-                assert_eq!(
-                    message.is_empty(),
-                    expected.is_empty(),
-                    "{older}: {message}"
-                );
+                let found = message.is_empty();
+                assert_eq!(found, expected.is_empty(), "{older}: {message}");
                 assert!(message.contains(expected), "{older}: {message}");
             }
         }

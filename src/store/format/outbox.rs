@@ -215,9 +215,7 @@ mod tests {
         let hash = blake3::hash(b"\x05\x02\x00\x00\x00kyvalue");
         let lane =
             |at: usize| u64::from_le_bytes(hash.as_bytes()[at * 8..][..8].try_into().unwrap());
-        assert_eq!(
-            of(&[(5, b"ky", b"value")]),
-            RowDigest([lane(0), lane(1), lane(2), lane(3)])
-        );
+        let expected = RowDigest([lane(0), lane(1), lane(2), lane(3)]);
+        assert_eq!(of(&[(5, b"ky", b"value")]), expected);
     }
 }

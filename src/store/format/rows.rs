@@ -444,10 +444,8 @@ mod tests {
             keys: 4,
             feeds: 5,
         };
-        assert_eq!(
-            unseal::<TableCounts>("commits", &seal(&counts(None)).unwrap()).unwrap(),
-            known
-        );
+        let read = unseal::<TableCounts>("commits", &seal(&counts(None)).unwrap()).unwrap();
+        assert_eq!(read, known);
         let row = seal(&counts(Some(6))).unwrap();
         let refused = unseal::<TableCounts>("commits", &row).unwrap_err();
         assert!(

@@ -150,10 +150,8 @@ fn waiting(view: &OriginView, end: Head, max_bytes: u64) -> Option<Vec<u64>> {
 /// Checks that the stored digest is that of the rows.
 fn adds_up(path: &Path) {
     let reader = Reader::open(path).unwrap();
-    assert_eq!(
-        reader.origin().unwrap().digest().unwrap(),
-        digest_of(&reader.file.begin_read().unwrap()).unwrap()
-    );
+    let expected = digest_of(&reader.file.begin_read().unwrap()).unwrap();
+    assert_eq!(reader.origin().unwrap().digest().unwrap(), expected);
     let report = check(&mut Writer::open_any(path, Duration::ZERO).unwrap()).unwrap();
     assert_eq!(report.damages, 0, "{:?}", report.findings);
 }
@@ -167,18 +165,13 @@ fn only_a_published_database_keeps_changes() {
     assert_eq!(waiting(&origin.view(), base, u64::MAX), None);
     let id = origin.writer().mark_published().unwrap();
     assert_eq!(origin.view().id().unwrap(), Some(id));
-    assert_eq!(
-        waiting(&origin.view(), base, u64::MAX),
-        None,
-        "what came before is not kept"
-    );
+    let found = waiting(&origin.view(), base, u64::MAX);
+    assert_eq!(found, None, "what came before is not kept");
     let from = origin.head();
     assert_eq!(waiting(&origin.view(), from, u64::MAX), Some(Vec::new()));
     let next = origin.commit(1);
-    assert_eq!(
-        waiting(&origin.view(), from, u64::MAX),
-        Some(vec![next.seq])
-    );
+    let expected = Some(vec![next.seq]);
+    assert_eq!(waiting(&origin.view(), from, u64::MAX), expected);
     adds_up(&origin.path());
 }
 
@@ -220,10 +213,8 @@ fn pending_commits_are_in_order_and_limited() {
     let heads = [10, 2_000_000, 10].map(|bytes| origin.commit(bytes));
     // The second commit exceeds a quarter of the file. So the outbox is dropped, but the file grows.
     assert_eq!(waiting(&origin.view(), from, u64::MAX), None);
-    assert_eq!(
-        waiting(&origin.view(), heads[1], u64::MAX),
-        Some(vec![heads[2].seq])
-    );
+    let expected = Some(vec![heads[2].seq]);
+    assert_eq!(waiting(&origin.view(), heads[1], u64::MAX), expected);
     adds_up(&origin.path());
     let from = origin.head();
     let heads = [100_000; 5].map(|bytes| origin.commit(bytes));
@@ -231,11 +222,8 @@ fn pending_commits_are_in_order_and_limited() {
     let view = origin.view();
     assert_eq!(waiting(&view, from, u64::MAX), Some(seqs.to_vec()));
     assert_eq!(waiting(&view, from, 250_000), Some(seqs[..2].to_vec()));
-    assert_eq!(
-        waiting(&view, heads[1], 1),
-        Some(seqs[2..3].to_vec()),
-        "one at least"
-    );
+    let expected = Some(seqs[2..3].to_vec());
+    assert_eq!(waiting(&view, heads[1], 1), expected, "one at least");
     assert!(heads.iter().all(|head| view.holds(*head).unwrap()));
     let mixed = Head {
         seq: seqs[0],
@@ -306,10 +294,8 @@ fn published_commits_leave_the_outbox() {
     );
     origin.note().write(&origin.path()).unwrap();
     let next = origin.commit(10);
-    assert_eq!(
-        waiting(&origin.view(), last, u64::MAX),
-        Some(vec![next.seq])
-    );
+    let expected = Some(vec![next.seq]);
+    assert_eq!(waiting(&origin.view(), last, u64::MAX), expected);
 }
 
 #[test]
@@ -345,10 +331,8 @@ fn a_commit_that_the_outbox_lost_is_a_gap() {
     tx.commit().unwrap();
     drop(writer);
     assert_eq!(waiting(&origin.view(), from, u64::MAX), None);
-    assert_eq!(
-        waiting(&origin.view(), lost, u64::MAX),
-        Some(vec![next.seq])
-    );
+    let expected = Some(vec![next.seq]);
+    assert_eq!(waiting(&origin.view(), lost, u64::MAX), expected);
 }
 
 #[test]
@@ -360,19 +344,13 @@ fn copies_keep_the_id() {
     compact(&origin.path(), Duration::ZERO).unwrap();
     assert_eq!(origin.view().id().unwrap(), id);
     assert_eq!(waiting(&origin.view(), next, u64::MAX), Some(Vec::new()));
-    assert_eq!(
-        waiting(&origin.view(), from, u64::MAX),
-        None,
-        "a compact file has no outbox"
-    );
+    let found = waiting(&origin.view(), from, u64::MAX);
+    assert_eq!(found, None, "a compact file has no outbox");
     adds_up(&origin.path());
     let copy = view(&origin.at("backup.redb"));
     assert_eq!(copy.id().unwrap(), id);
-    assert_eq!(
-        waiting(&copy, from, u64::MAX),
-        None,
-        "a backup is not published"
-    );
+    let found = waiting(&copy, from, u64::MAX);
+    assert_eq!(found, None, "a backup is not published");
     assert_eq!(copy.digest().unwrap(), origin.view().digest().unwrap());
     // A backup of a replica is an ordinary database.
     drop(origin.replica());
@@ -418,10 +396,8 @@ fn a_restore_skips_the_lost_seqs() {
         assert_eq!(waiting(&view, lost, u64::MAX), None);
         adds_up(&origin.path());
         let next = origin.commit(10);
-        assert_eq!(
-            waiting(&origin.view(), head, u64::MAX),
-            Some(vec![next.seq])
-        );
+        let expected = Some(vec![next.seq]);
+        assert_eq!(waiting(&origin.view(), head, u64::MAX), expected);
         // Restore over the restored database.
         restore(&origin.path(), &origin.at("backup.redb"));
         assert_eq!(origin.view().restored_over().unwrap(), Some(next));
@@ -439,13 +415,8 @@ fn a_restore_of_an_unpublished_database_skips_no_seqs() {
     restore(&origin.path(), &origin.at("backup.redb"));
     // The restore itself is a commit.
     assert_eq!(origin.head().seq, head.seq + 1);
-    assert_eq!(
-        (
-            origin.view().id().unwrap(),
-            origin.view().restored_over().unwrap()
-        ),
-        (None, None)
-    );
+    assert_eq!(origin.view().id().unwrap(), None);
+    assert_eq!(origin.view().restored_over().unwrap(), None);
     // A published database that is restored at another path is not published there.
     origin.writer().mark_published().unwrap();
     std::fs::copy(origin.path(), origin.at("copy.redb")).unwrap();
@@ -464,11 +435,8 @@ fn a_replica_replaces_its_origin() {
     let mut replica = origin.replica();
     let (id, base) = (origin.view().id().unwrap().unwrap(), origin.head());
     let (jump, changes) = replica.prepare_promotion("promoted").unwrap();
-    assert_eq!(
-        replica.head().unwrap().head(),
-        base,
-        "nothing is changed yet"
-    );
+    let found = replica.head().unwrap().head();
+    assert_eq!(found, base, "nothing is changed yet");
     assert_eq!((jump.base, jump.last_seq), (base, base.seq + (1 << 32)));
     replica
         .apply(&[(jump, &changes)], &mark(&origin.view(), jump.digest))
@@ -599,11 +567,8 @@ fn an_incomplete_load_gets_no_name() {
         let message = load(parts, mark, head).unwrap_err().to_string();
         assert!(message.contains(expected), "{message}");
     }
-    assert_eq!(
-        std::fs::read_dir(origin.folder.path()).unwrap().count(),
-        1,
-        "nothing is left but the origin"
-    );
+    let count = std::fs::read_dir(origin.folder.path()).unwrap().count();
+    assert_eq!(count, 1, "nothing is left but the origin");
     let loaded = load(&parts, &sound, head).unwrap();
     // A file that took the name in the meantime stays.
     drop(origin.replica());
@@ -701,11 +666,8 @@ fn pending_commits_fill_an_entry_to_the_byte() {
         .expect("they wait");
     let two = commits[0].bytes + commits[1].bytes;
     for (max_bytes, expected) in [(two - 1, 1), (two, 2), (two + commits[2].bytes, 3)] {
-        assert_eq!(
-            waiting(&view, from, max_bytes),
-            Some(seqs[..expected].to_vec()),
-            "{max_bytes}"
-        );
+        let found = waiting(&view, from, max_bytes);
+        assert_eq!(found, Some(seqs[..expected].to_vec()), "{max_bytes}");
     }
     let wrong = Head {
         lineage: [1; 16],
@@ -753,8 +715,7 @@ fn a_promotion_counts_after_a_seq_only() {
         [Some(seqs[1]); 3],
         "the last one"
     );
-    assert_eq!(
-        (after(seqs[1] - 1), after(seqs[1]), after(u64::MAX)),
-        (Some(seqs[1]), None, None)
-    );
+    assert_eq!(after(seqs[1] - 1), Some(seqs[1]));
+    assert_eq!(after(seqs[1]), None);
+    assert_eq!(after(u64::MAX), None);
 }

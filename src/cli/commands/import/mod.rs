@@ -582,11 +582,8 @@ mod read_args_tests {
         ];
         for (text, expected) in cases {
             let read = assignment(text.rsplit_once('=')).ok();
-            assert_eq!(
-                read.as_ref().map(|(name, value)| (&**name, &**value)),
-                expected,
-                "{text:?}"
-            );
+            let found = read.as_ref().map(|(name, value)| (&**name, &**value));
+            assert_eq!(found, expected, "{text:?}");
         }
         assert_eq!(
             assignment("url=https://x.org/?a=b".split_once('=')),

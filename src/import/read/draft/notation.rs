@@ -226,11 +226,8 @@ mod tests {
             "3/4/2026~13/4/2026~4/13/2026", Reading::Open(1, "3/4/2026".to_owned());
         ];
         for (texts, expected) in cases {
-            assert_eq!(
-                date_order(&[column("start_date", texts)]),
-                expected,
-                "{texts}"
-            );
+            let found = date_order(&[column("start_date", texts)]);
+            assert_eq!(found, expected, "{texts}");
         }
     }
 
@@ -246,11 +243,8 @@ mod tests {
             "Cardiology", Reading::NotNeeded;
         ];
         for (texts, expected) in cases {
-            assert_eq!(
-                list_separator(&[column("therapy_areas", texts)]),
-                expected,
-                "{texts}"
-            );
+            let found = list_separator(&[column("therapy_areas", texts)]);
+            assert_eq!(found, expected, "{texts}");
         }
     }
 }

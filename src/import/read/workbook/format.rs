@@ -437,52 +437,29 @@ mod tests {
 
     #[test]
     fn dates_are_shown_whole_or_in_part() {
-        let cases = [
-            ("dd.mm.yyyy", 2026, true),
-            ("YYYY\"m\"MM\\dDD", 2026, true),
-            ("m/d/yyyy", 2026, true),
-            ("dd/mm/yyyy hh:mm:ss", 2026, true),
-            ("[$-F800]dddd\\,\\ mmmm\\ dd\\,\\ yyyy", 2026, true),
-            ("[$-409]d", 2026, false),
-            ("[$-1010409]d.m.yy", 2026, true),
-            ("d-mmm-yy", 2026, true),
-            ("d-mmm-yy", 1930, false),
-            ("yyyy/m/d h:mm", 2026, true),
-            ("yyyy/d h:mm", 2026, false),
-            ("mmm yy", 2026, false),
-            ("[$-409]mmm\\ yy;@", 2026, false),
-            ("mmm d", 2026, false),
-            ("yyyy", 2026, false),
-            ("dddd", 2026, false),
-            ("dddd mmmm yyyy", 2026, false),
-            ("h:mm AM/PM", 2026, false),
-            ("[$-411]ge.m.d", 2026, false),
+        let cases = outcomes![
+            "dd.mm.yyyy" "YYYY\"m\"MM\\dDD" "m/d/yyyy" "dd/mm/yyyy hh:mm:ss"
+            "[$-F800]dddd\\,\\ mmmm\\ dd\\,\\ yyyy" "[$-1010409]d.m.yy" "d-mmm-yy" "yyyy/m/d h:mm"
+                => (2026, true);
+            "[$-409]d" "yyyy/d h:mm" "mmm yy" "[$-409]mmm\\ yy;@" "mmm d" "yyyy" "dddd"
+            "dddd mmmm yyyy" "h:mm AM/PM" "[$-411]ge.m.d" => (2026, false);
+            "d-mmm-yy" => (1930, false);
         ];
-        for (code, year, expected) in cases {
+        for (code, (year, expected)) in cases {
             let format = CellFormat::new(code);
             let Meaning::Date(parts) = format.meaning(46_096.0) else {
                 panic!("{code}")
             };
-            assert_eq!(
-                parts.show_all(Date::new(year, 3, 15).unwrap()),
-                expected,
-                "{code}"
-            );
+            let show_all = parts.show_all(Date::new(year, 3, 15).unwrap());
+            assert_eq!(show_all, expected, "{code}");
         }
     }
 
     #[test]
     fn texts_are_shown_as_they_are() {
-        let cases = [
-            ("General", true),
-            ("@", true),
-            ("0", true),
-            ("0;@", true),
-            ("0;-0;0;@", true),
-            ("_(@_)", true),
-            ("\"ISSN \"@", false),
-            (";;;", false),
-            ("0;-0;\"-\"", true),
+        let cases = outcomes![
+            "General" "@" "0" "0;@" "0;-0;0;@" "_(@_)" "0;-0;\"-\"" => true;
+            "\"ISSN \"@" ";;;" => false;
         ];
         for (code, expected) in cases {
             assert_eq!(CellFormat::new(code).shows_text, expected, "{code}");

@@ -35,10 +35,8 @@ fn workbook(properties: &str, sheets: &[SheetParts<'_>], bounds: &Bounds) -> Wor
         format!("<Relationship Id=\"{id}\" Type=\"{TYPES}/{kind}\" Target=\"{target}\"/>")
     };
     let relations = |content: &str| format!("<Relationships>{content}</Relationships>");
-    add(
-        "_rels/.rels",
-        &relations(&relation("r1", "officeDocument", "xl/workbook.xml")),
-    );
+    let root = relations(&relation("r1", "officeDocument", "xl/workbook.xml"));
+    add("_rels/.rels", &root);
     let (mut list, mut links) = (String::new(), relation("styles", "styles", "styles.xml"));
     for (at, (name, rows, after)) in sheets.iter().enumerate() {
         list += &format!("<sheet name=\"{name}\" sheetId=\"{at}\" r:id=\"s{at}\"/>");
@@ -55,23 +53,17 @@ fn workbook(properties: &str, sheets: &[SheetParts<'_>], bounds: &Bounds) -> Wor
                 relation(letter, "hyperlink", &address).replace("/>", " TargetMode=\"External\"/>")
             })
             .concat();
-        add(
-            &format!("xl/worksheets/_rels/sheet{at}.xml.rels"),
-            &relations(&targets),
-        );
+        let names = format!("xl/worksheets/_rels/sheet{at}.xml.rels");
+        add(&names, &relations(&targets));
     }
-    add(
-        "xl/workbook.xml",
-        &format!("<workbook><workbookPr{properties}/><sheets>{list}</sheets></workbook>"),
-    );
+    let workbook = format!("<workbook><workbookPr{properties}/><sheets>{list}</sheets></workbook>");
+    add("xl/workbook.xml", &workbook);
     add("xl/_rels/workbook.xml.rels", &relations(&links));
     let styles = STYLES
         .map(|format| format!("<xf numFmtId=\"{format}\"/>"))
         .concat();
-    add(
-        "xl/styles.xml",
-        &format!("<styleSheet><cellXfs>{styles}</cellXfs></styleSheet>"),
-    );
+    let sheet = format!("<styleSheet><cellXfs>{styles}</cellXfs></styleSheet>");
+    add("xl/styles.xml", &sheet);
     let mut file = archive.finish().unwrap();
     file.rewind().unwrap();
     Workbook::open(file, bounds).unwrap()
@@ -147,19 +139,12 @@ fn day(serial: &str) -> String {
 
 #[test]
 fn every_spelling_of_the_flag_for_1904_counts() {
-    let cases = cases![
-        "", "2022-03-14";
-        " date1904=\"0\"", "2022-03-14";
-        " date1904=\"false\"", "2022-03-14";
-        " date1904=\"off\"", "2022-03-14";
-        " date1904=\"\"", "2022-03-14";
-        " dateCompatibility=\"1\"", "2022-03-14";
-        " date1904=\"1\"", "2026-03-15";
-        " date1904=\"true\"", "2026-03-15";
-        " date1904='1'", "2026-03-15";
-        " date1904=\"1\" defaultThemeVersion=\"124226\"", "2026-03-15";
-        " defaultThemeVersion=\"124226\" date1904=\"true\"", "2026-03-15";
-        " date1904=\"0\" filterPrivacy=\"1\"", "2022-03-14";
+    let cases = outcomes![
+        "" " date1904=\"0\"" " date1904=\"false\"" " date1904=\"off\"" " date1904=\"\""
+        " dateCompatibility=\"1\"" " date1904=\"0\" filterPrivacy=\"1\"" => "2022-03-14";
+        " date1904=\"1\"" " date1904=\"true\"" " date1904='1'"
+        " date1904=\"1\" defaultThemeVersion=\"124226\""
+        " defaultThemeVersion=\"124226\" date1904=\"true\"" => "2026-03-15";
     ];
     for (properties, expected) in cases {
         let rows = rows(&[&["id", "start_date"], &["7", &day("44634")]]);
@@ -212,11 +197,8 @@ fn days_of_both_calendars_reach_the_record() {
             );
             assert!(shown.contains(expected), "{serial}{properties}: {shown}");
             let is_date = expected.len() == 10;
-            assert_eq!(
-                shown.starts_with(&format!("2:7 end_date=\"{expected}\"")),
-                is_date,
-                "{serial}: {shown}"
-            );
+            let found = shown.starts_with(&format!("2:7 end_date=\"{expected}\""));
+            assert_eq!(found, is_date, "{serial}: {shown}");
         }
     }
     // A date in ISO 8601 is the same in both calendars.
@@ -275,11 +257,8 @@ fn each_sheet_has_its_own_columns_and_links() {
     ];
     let mut workbook = workbook("", sheets, &Bounds::default());
     let chosen = workbook.choose(Some(RowKind::Tags), &[]).unwrap();
-    let kinds: Vec<(RowKind, &str)> = chosen
-        .sheets
-        .iter()
-        .map(|(kind, sheet)| (*kind, &**sheet))
-        .collect();
+    let kinds = chosen.sheets.iter();
+    let kinds: Vec<(RowKind, &str)> = kinds.map(|(kind, sheet)| (*kind, &**sheet)).collect();
     let expected = [
         (RowKind::Organizations, "organizations"),
         (RowKind::Conferences, "conferences"),
@@ -289,10 +268,8 @@ fn each_sheet_has_its_own_columns_and_links() {
     let [(_, first), (_, second), _] = &*chosen.sheets else {
         panic!("three sheets")
     };
-    assert_eq!(
-        shown::<OrganizationFields>(&mut workbook, first, Bounds::default()),
-        "2:7 name=\"A\" url=\"https://a0.org/\"\n"
-    );
+    let rows = shown::<OrganizationFields>(&mut workbook, first, Bounds::default());
+    assert_eq!(rows, "2:7 name=\"A\" url=\"https://a0.org/\"\n");
     assert_eq!(
         shown::<ConferenceFields>(&mut workbook, second, Bounds::default()),
         "2:7 name=\"B\" url=\"https://a1.org/\"\n3:8 name=\"C\" url=\"https://c.org\"\n"
@@ -354,19 +331,15 @@ fn merged_cells_are_found_in_any_order() {
         for line in shown.lines() {
             match line.split_once(": the cells ") {
                 Some((position, rest)) => {
-                    refused.push(format!(
-                        "{position} {}",
-                        rest.split_once(" are merged").unwrap().0
-                    ));
+                    let merged =
+                        format!("{position} {}", rest.split_once(" are merged").unwrap().0);
+                    refused.push(merged);
                 }
                 None => read.push(line.split_once(':').unwrap().0),
             }
         }
-        assert_eq!(
-            format!("{} {}", read.join(","), refused.join(",")),
-            expected,
-            "{ranges}: {shown}"
-        );
+        let found = format!("{} {}", read.join(","), refused.join(","));
+        assert_eq!(found, expected, "{ranges}: {shown}");
     }
 }
 

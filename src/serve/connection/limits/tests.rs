@@ -93,15 +93,10 @@ fn closed_for(connections: &Arc<Connections>, slots: &[Slot], new: u8) -> Outcom
     let Some(closed) = slots.iter().position(is_closed) else {
         return Err(full);
     };
-    assert!(
-        !full.is_refused && connections.enter(network(new)).is_ok(),
-        "its slot is free"
-    );
-    assert_eq!(
-        slots.iter().filter(|slot| is_closed(slot)).count(),
-        1,
-        "one is enough"
-    );
+    assert!(!full.is_refused, "its slot is free");
+    assert!(connections.enter(network(new)).is_ok(), "its slot is free");
+    let count = slots.iter().filter(|slot| is_closed(slot)).count();
+    assert_eq!(count, 1, "one is enough");
     Ok(closed)
 }
 
@@ -178,11 +173,8 @@ async fn the_address_with_the_most_connections_loses_one_first() {
     for (networks, new, expected) in cases {
         let connections = connections(4, 64);
         let slots = open(&connections, &networks.map(|number| (number, New, 0))).await;
-        assert_eq!(
-            closed_for(&connections, &slots, new),
-            expected,
-            "{networks:?}, then {new}"
-        );
+        let found = closed_for(&connections, &slots, new);
+        assert_eq!(found, expected, "{networks:?}, then {new}");
     }
     // Three connections of network 2 beside an idle one of network 1, which has a key, or its long poll.
     let cases = [
@@ -202,11 +194,8 @@ async fn the_address_with_the_most_connections_loses_one_first() {
         let connections = connections(4, 64);
         let crowd = (2, does, since);
         let slots = open(&connections, &[(1, single, 50), crowd, crowd, crowd]).await;
-        assert_eq!(
-            closed_for(&connections, &slots, new),
-            expected,
-            "{single:?} beside {does:?}, then {new}"
-        );
+        let found = closed_for(&connections, &slots, new);
+        assert_eq!(found, expected, "{single:?} beside {does:?}, then {new}");
     }
 }
 
@@ -302,10 +291,8 @@ async fn a_closed_connection_answers_no_more_but_a_long_poll() {
     connections.enter(network(2)).expect_err("it is taken");
     slot.connection.closed().await;
     assert!(!slot.connection.start_answer() && !slot.connection.is_answering());
-    assert_eq!(
-        slot.connection.close_reason(),
-        Some((CloseReason::Idle, CloseCause::Capacity))
-    );
+    let expected = Some((CloseReason::Idle, CloseCause::Capacity));
+    assert_eq!(slot.connection.close_reason(), expected);
 
     let slot = connections
         .enter(network(1))
@@ -321,10 +308,8 @@ async fn a_closed_connection_answers_no_more_but_a_long_poll() {
     advance(Duration::from_secs(10)).await;
     connections.enter(network(2)).expect_err("it is taken");
     assert_eq!(slot.connection.woken().await, WaitEnd::Capacity);
-    assert_eq!(
-        slot.connection.close_reason(),
-        Some((CloseReason::Waiting, CloseCause::Capacity))
-    );
+    let expected = Some((CloseReason::Waiting, CloseCause::Capacity));
+    assert_eq!(slot.connection.close_reason(), expected);
     assert!(slot.connection.is_answering(), "the answer goes out");
 }
 
@@ -402,19 +387,14 @@ async fn a_refused_connection_may_wait_for_a_long_poll_of_its_address() {
         let late = connections.enter_late(network(1)).expect("few wait");
         let slot = late.await;
         let seconds = begun.elapsed().as_secs_f64().round();
-        assert_eq!(
-            slot.map(|_| seconds),
-            expected.map(f64::from),
-            "{members:?}"
-        );
+        let found = slot.map(|_| seconds);
+        assert_eq!(found, expected.map(f64::from), "{members:?}");
     }
     let connections = connections(32, 1);
     let late = || connections.enter_late(network(1));
     let waiting = [late(), late()];
-    assert!(
-        waiting.iter().all(Option::is_some) && late().is_none(),
-        "two of 32"
-    );
+    assert!(waiting.iter().all(Option::is_some), "two of 32");
+    assert!(late().is_none(), "two of 32");
     drop(waiting);
     assert!(late().is_some());
 }

@@ -207,12 +207,8 @@ mod tests {
         for host in hosts {
             request = request.header("host", *host);
         }
-        let answer = answer(
-            Arc::new(says.clone()),
-            &names,
-            request.body(()).unwrap().into_parts().0,
-        )
-        .await;
+        let service = Arc::new(says.clone());
+        let answer = answer(service, &names, request.body(()).unwrap().into_parts().0).await;
         let (head, body) = answer.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         (
@@ -319,11 +315,8 @@ mod tests {
         ];
         for (says, method, path, status, body) in cases {
             let (found, headers, text) = ask(says, method, path, &own).await;
-            assert_eq!(
-                (found, text.as_str()),
-                (status, body),
-                "{method} {path} of {says:?}"
-            );
+            assert_eq!(found, status, "{method} {path} of {says:?}");
+            assert_eq!(text.as_str(), body, "{method} {path} of {says:?}");
             let kind = match (path, status) {
                 ("/metrics", 200) => "text/plain; version=0.0.4; charset=utf-8",
                 ("/page.css", _) => "text/css; charset=utf-8",

@@ -350,11 +350,8 @@ mod tests {
             (10, 60, "10"),
             (1, 120, "0.5"),
         ] {
-            assert_eq!(
-                per_minute(requests, up_s),
-                expected,
-                "{requests} in {up_s} s"
-            );
+            let found = per_minute(requests, up_s);
+            assert_eq!(found, expected, "{requests} in {up_s} s");
         }
         let now = Timestamp::from_unix_s(1_000_000);
         for (ago_s, expected) in [

@@ -66,9 +66,7 @@ fn a_loaded_replica_replaces_the_file_that_was_opened_and_no_other() {
         replace(&origin, &path);
         let done = persist(origin.draft());
         assert!(is_replaced(&done), "{done:?}");
-        assert_eq!(
-            open()(origin.draft()).unwrap().head().unwrap().head(),
-            origin.head()
-        );
+        let head = open()(origin.draft()).unwrap().head().unwrap().head();
+        assert_eq!(head, origin.head());
     }
 }
