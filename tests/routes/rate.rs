@@ -123,9 +123,7 @@ fn unusable_keys_use_up_their_address_alone() {
         assert_eq!(window(&world.get("", PATH).expect(401)), (100, 100, 60));
         let expected = (100, 100, 60);
         assert_eq!(window(&world.get("", "/v1/status").expect(200)), expected);
-        let expected = (100, 100, 60);
         assert_eq!(window(&world.get("", "/v1/nowhere").expect(404)), expected);
-        let expected = (100, 100, 60);
         assert_eq!(window(&world.get("elsewhere", PATH).expect(403)), expected);
     }
     for sent in 1..=100_u64 {
@@ -147,7 +145,6 @@ fn unusable_keys_use_up_their_address_alone() {
     assert_eq!(window(&world.get("", PATH).expect(401)), (100, 0, 40));
     let expected = (100, 0, 40);
     assert_eq!(window(&world.get("", "/v1/status").expect(200)), expected);
-    let expected = (100, 0, 40);
     assert_eq!(window(&world.get("elsewhere", PATH).expect(403)), expected);
     // Another address has a window of its own. This one gets a new window after its minute.
     world.address.set("192.0.2.8".parse().unwrap());
