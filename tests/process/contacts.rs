@@ -25,7 +25,8 @@ fn a_contact_is_shown_where_readers_look() {
         let mut client = Client::new(server.address, None).with_header("accept", "text/html");
         let link = format!("<a href=\"{url}\">Contact: {text}</a>");
         for target in words!["/docs" "/docs/errors" "/docs/errors/rate_limited" "/nowhere"] {
-            let page = page(&mut client, target);
+            // Templates write the sign by its number.
+            let page = page(&mut client, target).replace("&#38;", "&amp;");
             assert!(page.contains(&link), "{target}");
             assert!(!page.contains("{{contact"), "{target}");
         }
