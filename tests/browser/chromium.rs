@@ -159,6 +159,8 @@ impl Browser {
         let wanted = json!({
             "goog:chromeOptions": {"args": arguments, "binary": browser},
             "goog:loggingPrefs": {"browser": "ALL"},
+            // A script of axe takes seconds, and half a minute next to a busy build.
+            "timeouts": {"script": 300_000},
         });
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
