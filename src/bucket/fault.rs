@@ -176,8 +176,8 @@ impl Failure {
             .split_once("status code: ")
             .and_then(|(_, rest)| rest.get(..3)?.parse().ok());
         let element = |name: &str| {
-            let (_, rest) = message.split_once(&format!("<{name}>"))?;
-            let (text, _) = rest.split_once(&format!("</{name}>"))?;
+            let rest = message.split_once(&format!("<{name}>"))?.1;
+            let text = rest.split_once(&format!("</{name}>"))?.0;
             Some(text.to_owned())
         };
         let code = element("Code").unwrap_or_default();

@@ -53,8 +53,7 @@ pub fn state_slot(name: &str) -> Option<u64> {
 }
 
 fn slot_of(name: &str, name_of: fn(u64) -> String) -> Option<u64> {
-    let (_, slot) = name.split_once('/')?;
-    let slot = slot.parse().ok()?;
+    let slot = name.split_once('/')?.1.parse().ok()?;
     (name_of(slot) == name).then_some(slot)
 }
 

@@ -73,7 +73,7 @@ impl FenceWatch {
 
     /// The reason why the server is not ready; `None` if nobody took over.
     pub fn reason(&self) -> Option<String> {
-        let (by, _) = self.takeover.lock().clone()?;
+        let by = self.takeover.lock().clone()?.0;
         let answers = if self.is_over() {
             "so it answers 503"
         } else {

@@ -51,8 +51,7 @@ impl ReplicaDraft {
             writer,
             new,
         } = self;
-        let (digest, _) = tx.stop_recording();
-        if digest != mark.digest {
+        if tx.stop_recording().0 != mark.digest {
             return Err(ApplyError::Digest(head.seq));
         }
         let found = last_commit(&*tx.open(COMMITS)?)?.point().head();

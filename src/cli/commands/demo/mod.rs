@@ -262,8 +262,8 @@ fn load(folder: &Path, database: &Path, wait: Duration) -> Result<DemoData> {
     };
     edit.set_license(FULL_LICENSE, full, None)?;
     edit.set_license(NARROW_LICENSE, narrow, None)?;
-    let (full_key, _) = edit.create_key(FULL_LICENSE, KeySettings::default())?;
-    let (narrow_key, _) = edit.create_key(NARROW_LICENSE, KeySettings::default())?;
+    let full_key = edit.create_key(FULL_LICENSE, KeySettings::default())?.0;
+    let narrow_key = edit.create_key(NARROW_LICENSE, KeySettings::default())?.0;
     edit.describe("the licenses and keys of the demo");
     edit.commit()?;
 
