@@ -7,7 +7,7 @@
 //! - [`field`]: the table of a row's fields. JSON, CSV, import and documentation use these tables.
 //! - [`curated`]: a row that follows all rules. [`records`] and [`mod@reference`] are the kinds of
 //!   rows.
-//! - [`message`]: messages about wrong values.
+//! - [`mod@message`]: messages about wrong values.
 //! - [`filter`]: the filters of lists.
 //! - [`json`] and [`flat`]: rows as JSON and as CSV.
 //! - [`license`] and [`key`]: licenses, and API keys with the networks of their callers.

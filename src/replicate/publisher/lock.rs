@@ -1,8 +1,8 @@
 //! The publisher's lock: the file `NAME.publisher` next to the database, locked while a publisher of that file runs.
 //!
 //! The file also holds a random name, and entries carry it. So a publisher recognizes entries of an earlier publisher
-//! of the same file. A copy of the database has no such file, or one with another name. [`publisher_name`] adds the
-//! user and the machine.
+//! of the same file. A copy of the database has no such file, or one with another name. [`PublisherLock::who`] has the
+//! user and the machine too.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};
