@@ -55,7 +55,7 @@ impl Importer {
         let outcome = edit.apply(&again.batch).expect("it is applied again");
         let datasets = [&outcome.rows.datasets.conferences, &outcome.rows.datasets.journals];
         for counts in datasets.into_iter().chain([&outcome.rows.organizations, &outcome.rows.tags]) {
-            assert_eq!((counts.added, counts.changed, counts.removed), (0, 0, 0), "the second import: {outcome:?}");
+            assert_eq!((counts.added, counts.changed, counts.removed), (0, 0, 0), "the second import: {:?}", outcome.rows);
         }
         drop(edit);
         if blake3::hash(content).as_bytes()[0] % CHECKED == 0 {

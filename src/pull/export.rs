@@ -246,7 +246,7 @@ const MAX_ENTRIES: usize = 1000;
 const MAX_TOKEN_BYTES: usize = 2048;
 
 /// A record or a tombstone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The record's id.
     pub id: i64,

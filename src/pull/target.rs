@@ -15,6 +15,7 @@ const IN_MEMORY: usize = 4 << 20;
 const PROGRESS_EVERY: u64 = 1000;
 
 /// The position of a copy in the feed of a dataset.
+#[derive(Debug, PartialEq, Eq)]
 pub struct Position {
     /// The sync token of the last applied page or load.
     pub token: String,

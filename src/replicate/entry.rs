@@ -10,7 +10,7 @@ const FORMAT: &str = "medfeed log 2";
 
 /// The header of an entry. A replica that applied the entry is at `seq`, `lineage` and `digest`.
 #[allow(missing_docs, reason = "the names explain the other fields")]
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryHeader {
     pub id: DatabaseId,
     /// The entry's number in the log, from 1.
