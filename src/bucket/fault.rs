@@ -30,7 +30,7 @@ pub struct ErrorMapper {
 struct Advice {
     /// The variables of the endpoint.
     endpoint: &'static str,
-    /// What to do about the variables that hold credentials.
+    /// Advice about the variables that hold credentials.
     variables: &'static str,
     without_credentials: &'static str,
     /// The permissions that medfeed needs.
