@@ -102,19 +102,19 @@ impl<'s> View<'s> {
                 .as_ref()
                 .map(|(since, entries)| entries.entered_after(*since))
         });
-        let has_entered = |id| {
-            entered
-                .as_ref()
-                .is_some_and(|entered| entered.contains(&id))
-        };
-        let is_new = |record: &StoredRecord| {
-            since.as_ref().is_none_or(|(since, _)| record.seq > *since) || has_entered(record.id)
-        };
         let found = records
             .find(&index.shown()[first..], filter)?
             .map(|slot| records.get(slot));
         found
-            .filter(|record| record.as_ref().map_or(true, |record| is_new(record)))
+            .filter(|record| {
+                let (Some((since, _)), Ok(record)) = (&since, record) else {
+                    return true;
+                };
+                record.seq > *since
+                    || entered
+                        .as_ref()
+                        .is_some_and(|entered| entered.contains(&record.id))
+            })
             .take(limit)
             .collect()
     }

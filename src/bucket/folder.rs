@@ -221,27 +221,19 @@ impl Store for Folder {
         let mut folders = vec![folder.to_owned()];
         while let Some(name) = folders.pop() {
             let path = self.root.join(&name);
-            let mut read = || -> io::Result<()> {
-                for file in fs::read_dir(&path)? {
-                    let file = file?;
-                    let Ok(last) = file.file_name().into_string() else {
-                        continue;
-                    };
-                    let name = format!("{name}/{last}");
-                    match if_found(file.metadata())? {
-                        _ if last.starts_with('.') => {}
-                        Some(found) if found.is_dir() => folders.push(name),
-                        Some(found) if found.is_file() => listed.push(ListedObject {
-                            name,
-                            bytes: found.len(),
-                            modified: modified(&found),
-                        }),
-                        _ => {}
-                    }
+            let found = if_found(entries(&path)).map_err(failed("list", &path))?;
+            for (last, found) in found.unwrap_or_default() {
+                let name = format!("{name}/{last}");
+                if found.is_dir() {
+                    folders.push(name);
+                } else if found.is_file() {
+                    listed.push(ListedObject {
+                        name,
+                        bytes: found.len(),
+                        modified: modified(&found),
+                    });
                 }
-                Ok(())
-            };
-            if_found(read()).map_err(failed("list", &path))?;
+            }
         }
         Ok(listed)
     }
@@ -279,6 +271,22 @@ fn parents_of_new(folder: &Path) -> Vec<&Path> {
         .ancestors()
         .take_while(|above| !above.as_os_str().is_empty() && !above.is_dir());
     missing.map(folder_of).collect()
+}
+
+/// The names and metadata of what a folder has, without hidden files and those that vanish meanwhile.
+fn entries(folder: &Path) -> io::Result<Vec<(String, Metadata)>> {
+    let mut entries = Vec::new();
+    for file in fs::read_dir(folder)? {
+        let file = file?;
+        let Ok(name) = file.file_name().into_string() else {
+            continue;
+        };
+        if name.starts_with('.') {
+            continue;
+        }
+        entries.extend(if_found(file.metadata())?.map(|found| (name, found)));
+    }
+    Ok(entries)
 }
 
 #[cfg(test)]

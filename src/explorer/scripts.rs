@@ -183,21 +183,21 @@ fn compact(script: &str) -> String {
     text
 }
 
-/// A script with the countries of each region and their folded aliases: `Spain,espana|Sweden,sverige`. It omits long
-/// aliases and those that are prefixes of the name.
+/// A script with the countries of each region and their folded aliases: `Spain,espana|Sweden,sverige`.
 fn regions() -> String {
-    const MAX_ALIAS: usize = 21;
-    let words = |country: &&'static str| {
-        let is_listed =
-            |alias: &&str| alias.len() <= MAX_ALIAS && !country.to_lowercase().starts_with(*alias);
-        let aliases = country::aliases(country).filter(is_listed);
-        std::iter::once(*country).chain(aliases).joined(",")
-    };
-    let regions = country::REGIONS.into_iter().map(|(region, countries)| {
-        let countries = countries.iter().map(words).joined("|");
-        (region, countries)
-    });
+    let regions = country::REGIONS
+        .into_iter()
+        .map(|(region, countries)| (region, countries.iter().map(words).joined("|")));
     format!("export const REGIONS = {};\n", regions.collect::<Value>())
+}
+
+/// The name of a country, then its folded aliases, without long ones and those that are prefixes of the name.
+fn words(country: &&'static str) -> String {
+    const MAX_ALIAS: usize = 21;
+    let name = country.to_lowercase();
+    let aliases = country::aliases(country)
+        .filter(|alias| alias.len() <= MAX_ALIAS && !name.starts_with(*alias));
+    std::iter::once(*country).chain(aliases).joined(",")
 }
 
 #[cfg(test)]

@@ -192,15 +192,14 @@ impl Export<'_> {
             "a record of the export",
             self.record_bytes,
         );
-        let broken = |error: io::Error| {
-            // Limits and downloads have their own errors.
-            let own = error.downcast::<PullError>();
-            own.unwrap_or_else(|error| {
+        // Limits and downloads have their own errors.
+        let read = read.map_err(|error| {
+            error.downcast::<PullError>().unwrap_or_else(|error| {
                 PullError::failed(format!("the export is incomplete: {error}"))
             })
-        };
+        });
         let records = self.announced.records;
-        if read.map_err(broken)? == 0 {
+        if read? == 0 {
             self.check_end()?;
             return Ok(None);
         }

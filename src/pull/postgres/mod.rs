@@ -273,25 +273,29 @@ impl ToSql for Cell {
 
 /// The cells of a row. Values of unknown types become null.
 fn cells(row: &Answer) -> Row {
-    let cell = |(at, kind): (usize, SqlType)| match kind {
+    let columns = row.columns().iter().enumerate();
+    columns
+        .map(|(at, column)| cell(row, at, column.type_()).unwrap_or(Cell::Null))
+        .collect()
+}
+
+fn cell(row: &Answer, at: usize, kind: &SqlType) -> Option<Cell> {
+    match *kind {
         SqlType::INT8 => row.try_get(at).ok().flatten().map(Cell::Integer),
         SqlType::BOOL => row.try_get(at).ok().flatten().map(Cell::Flag),
         SqlType::FLOAT8 => row.try_get(at).ok().flatten().map(Cell::Number),
         SqlType::BYTEA => row.try_get(at).ok().flatten().map(Cell::Bytes),
         _ => row.try_get(at).ok().flatten().map(Cell::Text),
-    };
-    let kinds = row.columns().iter().map(|column| column.type_().clone());
-    kinds
-        .enumerate()
-        .map(|column| cell(column).unwrap_or(Cell::Null))
-        .collect()
+    }
 }
 
 /// The JSON of rows, for the statement that [`upsert`] returns.
 fn json_of(table: &SqlTable, rows: &[Row]) -> Cell {
-    let names = || table.columns.iter().map(|(name, _)| *name);
-    let objects: Vec<BTreeMap<&str, &Cell>> =
-        rows.iter().map(|row| names().zip(row).collect()).collect();
+    let names: Vec<&str> = table.columns.iter().map(|(name, _)| *name).collect();
+    let objects: Vec<BTreeMap<&str, &Cell>> = rows
+        .iter()
+        .map(|row| names.iter().copied().zip(row).collect())
+        .collect();
     json!(objects).to_string().into()
 }
 

@@ -223,16 +223,13 @@ fn drop_derived<D: Database>() -> String {
 
 /// The names and queries of the views. Each uses earlier ones only.
 fn views<D: Database>() -> impl DoubleEndedIterator<Item = (&'static str, String)> {
-    let spelled = |query: &str| {
-        D::VIEW_WORDS
-            .iter()
-            .fold(query.to_owned(), |query, (word, sql)| {
-                query.replace(word, sql)
-            })
-    };
-    VIEWS
-        .into_iter()
-        .map(move |(name, query)| (name, spelled(query)))
+    VIEWS.into_iter().map(|(name, query)| {
+        let words = D::VIEW_WORDS.iter();
+        let query = words.fold(query.to_owned(), |query, (word, sql)| {
+            query.replace(word, sql)
+        });
+        (name, query)
+    })
 }
 
 /// A digest of the layout of the derived tables.

@@ -303,11 +303,11 @@ pub fn searched(dataset: Dataset) -> Vec<&'static str> {
         .iter()
         .enumerate()
         .filter(|(at, field)| {
-            let is_filtered = || table.filters.iter().any(|filter| filter.field == *at);
+            let is_filtered = table.filters.iter().any(|filter| filter.field == *at);
             field.uses.indexed
                 || field.uses.searched.is_some()
                 || field.kind.json_type() == JsonType::List
-                || field.kind == ValueKind::Text && is_filtered()
+                || field.kind == ValueKind::Text && is_filtered
         })
         .map(|(_, field)| field.column.as_str())
         .collect()

@@ -314,17 +314,7 @@ pub fn find_copy(path: &Path) -> Result<bool> {
             }
         }
     }
-    let read = || -> rusqlite::Result<(i32, i32, i64)> {
-        let connection =
-            Connection::open_with_flags(plain_name(path), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        connection.busy_timeout(BUSY_TIMEOUT)?;
-        let number =
-            |pragma: &str| connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0));
-        let tables =
-            connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-        Ok((number("application_id")?, number("user_version")?, tables))
-    };
-    match read() {
+    match read_header(path) {
         Ok((APPLICATION_ID, FORMAT, _)) => Ok(true),
         Ok((APPLICATION_ID, format, _)) => Err(PullError::of_another_version(
             path.display(),
@@ -340,6 +330,16 @@ pub fn find_copy(path: &Path) -> Result<bool> {
         }
         Err(error) => Err(failure(path, &error)),
     }
+}
+
+/// The application id, the version of the format, and the number of tables and indexes of a database.
+fn read_header(path: &Path) -> rusqlite::Result<(i32, i32, i64)> {
+    let connection =
+        Connection::open_with_flags(plain_name(path), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    let query = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) \
+                 FROM pragma_application_id, pragma_user_version";
+    connection.query_row(query, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
 }
 
 /// A path that SQLite takes for a file name. It reads names that begin with `file:` as addresses, whatever the flags,

@@ -19,7 +19,8 @@
 //! | since it was requested, another replica was promoted, and nothing followed | ends: taken over |
 //! | between two attempts, another replica was promoted | ends: taken over |
 //! | that promotion was of this file, by a process that was killed | the entry is created |
-//! | the slot holds the entry of this replica | it is the origin |
+//! | the slot holds the entry of this replica | it is the origin, unless: |
+//! | the next slot has an entry that follows another one | its entry is deleted: that slot was a gap |
 //! | the slot holds another one | that is applied, and the next slot is tried, up to three in total |
 
 use std::cmp::Ordering;
@@ -92,6 +93,12 @@ pub const PROMOTION_TRIES: usize = 3;
 /// with a switch: tests of processes cover it.
 pub fn may_follow_promotion(attempt: usize, is_last: bool, is_own: bool) -> bool {
     is_own || attempt == 0 && !is_last
+}
+
+/// Whether the entry of a promotion is in a gap, in the slot of an entry that was lost: `after` follows another one. It is
+/// deleted then, because replicas could not get past it.
+pub fn is_in_gap(hash: Hash, after: Option<Link>) -> bool {
+    applies(Rule::PromotionGap) && after.is_some_and(|after| !follows(hash, after))
 }
 
 /// Whether an attempt has made a replica the origin. `is_own`: whether the slot holds its entry.

@@ -18,7 +18,8 @@
 //! | | any other entry | ends: fenced |
 //! | heartbeat | it names a later slot | ends: fenced |
 //! | own entry created | the one before is the same as it was | it is published |
-//! | own entry created, or heartbeat | the end before it holds another entry | ends: fenced |
+//! | own entry created | the end before it holds another entry | deletes its own; ends: fenced |
+//! | heartbeat | the end holds another entry | ends: fenced |
 //! | own entry missing | no heartbeat of a later slot | it is lost, and a whole state follows |
 //! | own entry created | the one before is missing | it is published, and a whole state follows |
 //! | | a later state, or one of another entry of its slot | ends: fenced; the slot had been deleted |
@@ -134,8 +135,12 @@ pub enum Action {
     WriteState,
     /// Write a whole state after all slots that are known, the greatest of which may be this one.
     StartOver(u64),
-    /// Delete the entry that this publisher created, unless its slot holds another one. Then end: fenced by the next one.
-    TakeBack(LastEntry),
+    /// Delete the entry that this run created, unless its slot holds another one. Then end.
+    TakeBack {
+        own: LastEntry,
+        /// The slot with the entry of another publisher, which fences this one.
+        fenced_by: u64,
+    },
 }
 
 /// Why a publisher must not continue the log.
@@ -213,9 +218,16 @@ impl Knowledge {
             (Question::End, Observation::Held(held)) => Action::WriteHeartbeat {
                 is_end_lost: !self.check_end(held)?,
             },
-            (Question::Previous(entry), Observation::Held(held)) => match self.check_end(held)? {
-                true => self.accept(entry, false),
-                false => self.ask(Question::IsSlotDeleted(entry)),
+            (Question::Previous(entry), Observation::Held(held)) => match self.check_end(held) {
+                Ok(true) => self.accept(entry, false),
+                Ok(false) => self.ask(Question::IsSlotDeleted(entry)),
+                // The entry before was lost, and another publisher has used its slot. With the new entry, replicas could
+                // not get past that slot.
+                Err(_) if self.has_created && applies(Rule::TakeBackNext) => Action::TakeBack {
+                    own: entry,
+                    fenced_by: self.end.slot,
+                },
+                Err(refusal) => return Err(refusal),
             },
             (Question::IsSlotDeleted(entry), Observation::States(states)) => {
                 check_states(entry, &states)?;
@@ -288,7 +300,10 @@ impl Knowledge {
         // entry in the gap, nobody would notice that, and replicas could not get past it.
         let is_in_gap = found.parent != self.end.hash && found.parent != Hash::default();
         if is_in_gap && self.has_created && applies(Rule::TakeBack) {
-            return Ok(Action::TakeBack(self.end));
+            return Ok(Action::TakeBack {
+                own: self.end,
+                fenced_by: found.entry.slot,
+            });
         }
         Err(Refusal::Fenced(found.entry.slot))
     }
@@ -335,12 +350,11 @@ impl Knowledge {
 
 /// Fails if another publisher has written a state of the slot of `entry`, or of a later one.
 fn check_states(entry: LastEntry, states: &[(u64, Option<Hash>)]) -> Result<(), Refusal> {
-    let is_other = |(slot, hash): &&(u64, Option<Hash>)| {
+    let other = states.iter().find(|(slot, hash)| {
         // A manifest of this slot that is listed and not found is lost, or behind a proxy that answers 404.
         let is_of_other = *slot == entry.slot && hash.is_some_and(|hash| hash != entry.hash);
         *slot > entry.slot || is_of_other
-    };
-    let other = states.iter().find(is_other);
+    });
     other.map_or(Ok(()), |(slot, _)| Err(Refusal::Fenced(*slot)))
 }
 

@@ -33,6 +33,8 @@ pub enum Rule {
     Announced,
     /// A publisher that wrote into a gap deletes its entry.
     TakeBack,
+    /// A publisher that wrote after another publisher's entry deletes its own.
+    TakeBackNext,
     /// A replica takes only an entry that follows its last one.
     Follows,
     /// It takes an entry only if the one after it does not contradict it.
@@ -43,6 +45,8 @@ pub enum Rule {
     Confirmed,
     /// It becomes the origin only if the log holds the entry of its promotion.
     OwnPromotion,
+    /// It deletes its entry if the one after it follows another one.
+    PromotionGap,
 }
 
 /// Whether a rule applies. All do, but for a test.

@@ -114,8 +114,8 @@ pub(super) struct World {
     machines: [Machine; 2],
     /// An entry that a killed publisher had sent.
     late: Option<Entry>,
-    /// The entry of a promotion that has not been created.
-    promotion: Option<Entry>,
+    /// The entry of a promotion, and whether it was created.
+    promotion: Option<(Entry, bool)>,
     commits: u8,
     numbers: u8,
     faults: u8,
@@ -143,10 +143,10 @@ pub(super) enum Event {
     Poll,
     /// The promotion of the replica prepares its entry.
     Promote,
-    /// The entry is created, and the replica becomes the second publisher.
+    /// The entry is created; or, with the next slot read, the replica becomes the second publisher.
     Promoted,
     // Faults:
-    /// The promotion is killed right after its entry was created.
+    /// The promotion is killed after its entry was created.
     KillPromotion,
     CopyFolder,
     LoseResponse(usize),
@@ -276,7 +276,7 @@ impl World {
             .log
             .values_mut()
             .chain(&mut self.late)
-            .chain(&mut self.promotion)
+            .chain(self.promotion.iter_mut().map(|(entry, _)| entry))
         {
             entry.each_name(visit);
         }
@@ -719,7 +719,7 @@ impl World {
                     ..run
                 });
             }
-            Request::Ask(Action::TakeBack(own)) => {
+            Request::Ask(Action::TakeBack { own, fenced_by }) => {
                 if self
                     .log
                     .get(&own.slot)
@@ -727,7 +727,7 @@ impl World {
                 {
                     self.log.remove(&own.slot);
                 }
-                self.end(m, Refusal::Fenced(own.slot + 1));
+                self.end(m, Refusal::Fenced(fenced_by));
             }
             Request::Ask(_) => {
                 self.machines[m].run = Some(Run {

@@ -208,8 +208,9 @@ impl NewestState {
     }
 
     fn lost_of(&self, listed: &[ListedObject]) -> Option<String> {
-        let is_listed = |part: &String| listed.iter().any(|listed| listed.name == *part);
-        self.parts.iter().find(|part| !is_listed(part)).cloned()
+        let mut parts = self.parts.iter();
+        let lost = parts.find(|part| listed.iter().all(|listed| listed.name != **part));
+        lost.cloned()
     }
 }
 

@@ -55,8 +55,8 @@ impl Publisher {
         Ok(found.is_some_and(|found| entry::is_of_other_format(&found.bytes)))
     }
 
-    /// Deletes an entry from here that is in a gap of another publisher's log. That publisher then finds the gap, and
-    /// writes a whole state.
+    /// Deletes an entry from here that does not belong to the log of another publisher. If it was in a gap, that publisher
+    /// then finds the gap, and writes a whole state.
     fn take_back(&self, own: LastEntry) {
         let name = layout::log(own.slot);
         let taken_back =
@@ -68,7 +68,7 @@ impl Publisher {
                 });
         if let Err(error) = taken_back {
             tracing::error!(
-                "`{name}` was published from here into a gap of another publisher's log, and cannot be deleted: {error}. \
+                "`{name}` was published from here into the log of another publisher, and cannot be deleted: {error}. \
                  Delete it: replicas cannot get past it"
             );
         }
@@ -117,9 +117,9 @@ impl Publisher {
                     })
                 }
                 Action::ReadStates(slot) => Observation::States(self.read_states(slot)?),
-                Action::TakeBack(own) => {
+                Action::TakeBack { own, fenced_by } => {
                     self.take_back(own);
-                    return Err(self.refused(Refusal::Fenced(own.slot + 1))?);
+                    return Err(self.refused(Refusal::Fenced(fenced_by))?);
                 }
                 done => return Ok(done),
             };

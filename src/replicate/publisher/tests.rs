@@ -407,6 +407,25 @@ fn an_entry_in_a_gap_of_the_log_is_taken_back_and_a_state_follows() {
 }
 
 #[test]
+fn an_entry_after_one_of_another_publisher_is_taken_back() {
+    let (origin, log) = started();
+    let copy = origin.copy();
+    let mut publisher = origin.start(&log, once()).unwrap();
+    origin.commit();
+    publisher.run(|| ()).unwrap();
+    for lost in [&layout::log(2), layout::ALIVE] {
+        log.remove(lost);
+    }
+    assert_eq!(copy.next(&log), 2);
+    origin.commit();
+    let fenced = publisher.publish_next().unwrap_err();
+    assert!(fenced.is_fenced(), "{fenced}");
+    assert_eq!(slots(&log, layout::LOG), [1, 2]);
+    let by = origin.note().fenced.unwrap();
+    assert!(by.contains("published slot 2 at "), "{by}");
+}
+
+#[test]
 fn a_published_database_is_published_on_while_a_command_writes_to_it() {
     let (origin, log) = started();
     origin.commit();

@@ -9,9 +9,12 @@ use super::{Replica, ReplicaError, Result};
 use crate::bucket::BucketError;
 use crate::model::Head;
 use crate::replicate::entry::{self, EntryHeader};
+use crate::replicate::frame::Hash;
 use crate::replicate::layout;
 use crate::replicate::protocol::LastEntry;
-use crate::replicate::protocol::following::{PROMOTION_TRIES, is_promoted, may_follow_promotion};
+use crate::replicate::protocol::following::{
+    Link, PROMOTION_TRIES, is_in_gap, is_promoted, may_follow_promotion,
+};
 use crate::replicate::publisher::lock::is_same_publisher;
 use crate::replicate::publisher::retry::Retry;
 use crate::store::StoredCommit;
@@ -83,7 +86,9 @@ impl Replica {
             let name = layout::log(header.slot);
             let (bytes, hash) = entry::encode(&header, &[&changes])
                 .map_err(|malformed| ReplicaError::object(&name, malformed))?;
-            if !is_promoted(self.create_entry(&name, &bytes)?) {
+            if !is_promoted(self.create_entry(&name, &bytes)?)
+                || self.leave_gap(here.slot + 1, hash)?
+            {
                 continue;
             }
             let mark = ReplicaMark {
@@ -113,6 +118,16 @@ impl Replica {
         Ok(last.is_some_and(|last| {
             last.header.seq == commit.last_seq && is_same_publisher(&last.header.who, who)
         }))
+    }
+
+    /// Deletes the entry of the promotion if it is in a gap. Returns whether it was.
+    pub(super) fn leave_gap(&self, slot: u64, hash: Hash) -> Result<bool> {
+        let after = self.log.entry(slot + 1)?;
+        let is_in_gap = is_in_gap(hash, after.map(|after| Link::of(&after.header)));
+        if is_in_gap {
+            self.log.bucket.delete(&layout::log(slot))?;
+        }
+        Ok(is_in_gap)
     }
 
     /// Makes this replica's file an independent database, whatever the log contains. A publisher then starts the log

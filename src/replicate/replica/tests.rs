@@ -637,3 +637,15 @@ fn a_replica_whose_file_is_damaged_ends_with_what_to_do() {
     assert!(error.contains("a damaged page"), "{error}");
     assert!(error.contains("remove the file"), "{error}");
 }
+
+#[test]
+fn the_entry_of_a_promotion_does_not_stay_in_a_gap() {
+    for (last, is_in_gap) in [(1, false), (3, true)] {
+        let (log, hashes) = TestLog::up_to(last);
+        log.remove(&layout::log(2));
+        let own = log.put(2, hashes[0], "replica");
+        let replica = at(&log, 1, hashes[0]);
+        assert_eq!(replica.leave_gap(2, own).unwrap(), is_in_gap);
+        assert_eq!(replica.log.entry(2).unwrap().is_none(), is_in_gap);
+    }
+}

@@ -35,32 +35,9 @@ impl Probe {
         };
         let tls = tls?;
         let url = format!("{scheme}://{address}{}", self.path);
-        let failed = |error: &(dyn std::error::Error + 'static), is_late: bool| match (
-            tls::tls_error_in(error),
-            &self.certificate,
-        ) {
-            (Some(error), Some(certificate)) => {
-                let reason = match error {
-                    TlsError::General(reason) => reason.clone(),
-                    other => other.to_string(),
-                };
-                format!(
-                    "{url} does not show the certificate of {}: {reason}",
-                    certificate.display()
-                )
-            }
-            _ if is_late => format!("{url} did not answer within {:?}", self.timeout),
-            (None, None) if transport::speaks_tls(&url, self.timeout) => format!(
-                "{url} cannot be reached: the server there speaks HTTPS; name its certificate with --tls-cert FILE"
-            ),
-            _ => format!(
-                "{url} cannot be reached: {}; is the server running, and does it listen there?",
-                root_cause(error)
-            ),
-        };
         let client = transport::client(tls, true, self.timeout);
         let answer = client.and_then(|client| client.get(&url).timeout(self.timeout).send());
-        let answer = answer.map_err(|error| failed(&error, error.is_timeout()))?;
+        let answer = answer.map_err(|error| self.failure(&url, &error))?;
         let status = answer.status();
         if status == StatusCode::OK {
             return Ok(());
@@ -74,6 +51,30 @@ impl Probe {
             .take(MAX_REASON_CHARS)
             .collect();
         Err(format!("{url} answers {status}: {reason}"))
+    }
+
+    /// Why the server at a URL gave no answer.
+    fn failure(&self, url: &str, error: &reqwest::Error) -> String {
+        match (tls::tls_error_in(error), &self.certificate) {
+            (Some(error), Some(certificate)) => {
+                let reason = match error {
+                    TlsError::General(reason) => reason.clone(),
+                    other => other.to_string(),
+                };
+                format!(
+                    "{url} does not show the certificate of {}: {reason}",
+                    certificate.display()
+                )
+            }
+            _ if error.is_timeout() => format!("{url} did not answer within {:?}", self.timeout),
+            (None, None) if transport::speaks_tls(url, self.timeout) => format!(
+                "{url} cannot be reached: the server there speaks HTTPS; name its certificate with --tls-cert FILE"
+            ),
+            _ => format!(
+                "{url} cannot be reached: {}; is the server running, and does it listen there?",
+                root_cause(error)
+            ),
+        }
     }
 }
 

@@ -180,13 +180,12 @@ fn find_files(database: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder_of(database)) else {
         return Vec::new();
     };
-    let is_own = |name: &str| {
-        name.strip_prefix(&prefix)
-            .is_some_and(|id| uuid::Uuid::try_parse(id).is_ok())
-    };
-    let named = entries
-        .filter_map(Result::ok)
-        .filter(|entry| is_own(&entry.file_name().to_string_lossy()));
+    let named = entries.filter_map(Result::ok).filter(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let id = name.strip_prefix(&prefix);
+        id.is_some_and(|id| uuid::Uuid::try_parse(id).is_ok())
+    });
     // Only regular files: opening a pipe may block forever.
     let files = named.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
     files.map(|entry| entry.path()).collect()

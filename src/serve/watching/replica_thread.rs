@@ -51,10 +51,9 @@ impl ReplicaThread {
         let shared = Arc::clone(&thread);
         shared.load_newest(file.as_ref());
         let task = BackgroundTask::spawn("replica", move |stopped| {
-            let keep_going = || stopped.try_recv() != Err(TryRecvError::Disconnected);
             while shared.wait_until_due(poll, stopped) {
                 let began = Instant::now();
-                let again = replica.poll(&keep_going);
+                let again = replica.poll(&|| stopped.try_recv() != Err(TryRecvError::Disconnected));
                 shared.load_newest(file.as_ref());
                 let mut polls = shared.polls.lock();
                 polls.last_began = Some(began);

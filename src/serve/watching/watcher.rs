@@ -369,8 +369,11 @@ impl SnapshotSource for Watcher {
             .saturating_duration_since(Instant::now())
             .min(REQUEST_TIMEOUT);
         // The thread polls regularly, so invalid keys cause no additional polls.
-        let is_before = |polls: &mut FilePolls| polls.last_began.is_none_or(|last| last < since);
-        let waited = self.polled.wait_while_for(&mut polls, is_before, timeout);
+        let waited = self.polled.wait_while_for(
+            &mut polls,
+            |polls| polls.last_began.is_none_or(|last| last < since),
+            timeout,
+        );
         !waited.timed_out() && polls.succeed
     }
 

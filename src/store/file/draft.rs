@@ -239,29 +239,28 @@ impl Draft {
 
     /// Gives the file its name, like [`Draft::persist`]. Fails if another file has the name.
     pub fn persist_new(self) -> Result<()> {
-        let target = self.target;
-        let persist = || {
-            let folder = folder_of(&target);
-            let open_folder = File::open(folder)?;
-            disk::sync(&self.file)?;
-            match self.name {
-                Some(name) => name
-                    .persist_noclobber(&target)
-                    .map_err(|error| error.error)?,
-                None => link(&self.path, &target)?,
-            }
-            disk::report(DiskEvent::Name {
-                from: None,
-                to: &target,
-            });
-            disk::sync_open_folder(&open_folder, folder)
-        };
-        persist().map_err(|source: io::Error| match source.kind() {
-            ErrorKind::AlreadyExists => StoreError::Replaced {
-                path: target.clone(),
-            },
-            _ => StoreError::io(&target)(source),
+        let path = self.target.clone();
+        self.take_free_name().map_err(|source| match source.kind() {
+            ErrorKind::AlreadyExists => StoreError::Replaced { path },
+            _ => StoreError::io(&path)(source),
         })
+    }
+
+    fn take_free_name(self) -> io::Result<()> {
+        let folder = folder_of(&self.target);
+        let open_folder = File::open(folder)?;
+        disk::sync(&self.file)?;
+        match self.name {
+            Some(name) => name
+                .persist_noclobber(&self.target)
+                .map_err(|error| error.error)?,
+            None => link(&self.path, &self.target)?,
+        }
+        disk::report(DiskEvent::Name {
+            from: None,
+            to: &self.target,
+        });
+        disk::sync_open_folder(&open_folder, folder)
     }
 
     /// Replaces the file `old`, whose lock the caller holds. The new file gets its owner and permissions. Fails if

@@ -245,19 +245,19 @@ impl Records {
     /// The record in a slot. Fails if its row is damaged.
     pub fn get(&self, slot: Slot) -> Result<&StoredRecord> {
         self.rows[slot as usize].as_deref().ok_or_else(|| {
-            let missing = || format!("there is no {} {}", self.dataset, self.id(slot));
-            let detail = self.damaged.get(&slot).cloned();
-            StoreError::damaged("log", detail.unwrap_or_else(missing))
+            let damage = self.damaged.get(&slot).cloned();
+            let damage =
+                damage.unwrap_or_else(|| format!("there is no {} {}", self.dataset, self.id(slot)));
+            StoreError::damaged("log", damage)
         })
     }
 
     /// Finds the slot of a record whose last change is at a seq.
     pub fn slot_at(&self, id: Id, seq: u64) -> Result<Slot> {
-        let is_at = |slot: &Slot| {
+        let slot = self.slots.get(&id).copied().filter(|slot| {
             let row = self.rows[*slot as usize].as_ref();
             row.is_none_or(|record| record.seq == seq)
-        };
-        let slot = self.slots.get(&id).copied().filter(is_at);
+        });
         slot.ok_or_else(|| missing_record(self.dataset, id, seq))
     }
 

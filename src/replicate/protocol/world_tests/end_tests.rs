@@ -9,7 +9,7 @@ impl World {
     /// Returns this world after its faults have stopped and all pending requests are done, for each order in which the
     /// publishers can do them.
     pub(in crate::replicate::protocol) fn at_rest(&self) -> Vec<([usize; 2], World)> {
-        let is_alone = self.machines[1].name == 0;
+        let is_alone = self.machines[1].name == 0 && self.promotion.is_none();
         let orders: &[[usize; 2]] = match is_alone {
             true => &[[0, 1]],
             false => &[[0, 1], [1, 0]],
@@ -25,7 +25,10 @@ impl World {
         world.faults = 0;
         world.commits = 0;
         world.late = None;
-        world.promotion = None;
+        match world.promotion {
+            Some((_, true)) => world.promote(false),
+            _ => world.promotion = None,
+        }
         for m in order {
             let machine = &mut world.machines[m];
             machine.is_asleep = false;

@@ -5,7 +5,8 @@ use std::convert::Infallible;
 use super::{Entry, LastEntry, Machine, Noted, World};
 use crate::model::Head;
 use crate::replicate::protocol::following::{
-    EndCheck, compare, follows, is_contradicted, is_promoted, is_shown_at_once, may_replace,
+    EndCheck, compare, follows, is_contradicted, is_in_gap, is_promoted, is_shown_at_once,
+    may_replace,
 };
 
 /// A replica. A poll of it reads one slot, and what it needs to decide about that.
@@ -166,7 +167,7 @@ impl World {
         let hash = [self.number(); 32];
         let lineage = [self.number(); 16];
         let seq = last.head.seq + 50;
-        self.promotion = Some(Entry {
+        let entry = Entry {
             last: LastEntry {
                 slot: last.slot + 1,
                 hash,
@@ -176,20 +177,34 @@ impl World {
             base: last.head,
             name: 2,
             is_state: false,
-        });
+        };
+        self.promotion = Some((entry, false));
     }
 
-    /// Creates the entry of a promotion. If the process is killed right then, the file is still a replica.
+    /// Does the next request of a promotion. If the process is killed then, the file is still a replica.
     pub(super) fn promote(&mut self, is_killed: bool) {
-        let Some(entry) = self.promotion.take() else {
+        let Some((entry, was_created)) = self.promotion.take() else {
             return;
         };
-        let is_own = *self.log.entry(entry.last.slot).or_insert(entry) == entry;
-        if is_killed || !is_promoted(is_own) {
+        let slot = entry.last.slot;
+        if !was_created {
+            let is_own = *self.log.entry(slot).or_insert(entry) == entry;
+            if is_killed || !is_promoted(is_own) {
+                return;
+            }
+            if !is_own {
+                self.violation = Some("a replica was promoted without an entry in the log");
+            }
+            self.promotion = Some((entry, true));
             return;
         }
-        if !is_own {
-            self.violation = Some("a replica was promoted without an entry in the log");
+        if is_killed {
+            return;
+        }
+        let after = self.log.get(&(slot + 1)).map(Entry::link);
+        if is_in_gap(entry.last.hash, after) {
+            self.log.remove(&slot);
+            return;
         }
         let Some(mut history) = self.history_of_replica() else {
             return;
