@@ -1,14 +1,14 @@
 //! The properties that a world must have after each step, and after its faults have stopped.
 
-use super::{Machine, SLOTS, World};
+use super::{Event, Machine, SLOTS, World};
 use crate::model::Head;
 use crate::replicate::frame::Hash;
 use crate::replicate::protocol::Observation;
 
 impl World {
     /// Returns this world after its faults have stopped and all pending requests are done, for each order in which the
-    /// publishers can do them.
-    pub(in crate::replicate::protocol) fn at_rest(&self) -> Vec<([usize; 2], World)> {
+    /// publishers can do them. Leaves out what is the same as before an event.
+    pub(in crate::replicate::protocol) fn at_rest(&self, event: Event) -> Vec<([usize; 2], World)> {
         let is_alone = self.machines[1].name == 0 && self.promotion.is_none();
         let orders: &[[usize; 2]] = match is_alone {
             true => &[[0, 1]],
@@ -16,6 +16,7 @@ impl World {
         };
         orders
             .iter()
+            .filter(|order| event != Event::Proceed(order[0]))
             .map(|order| (*order, self.rested(*order)))
             .collect()
     }
