@@ -73,8 +73,8 @@ impl ErrorMapper {
         let Advice {
             endpoint,
             variables,
-            without_credentials,
             permissions,
+            ..
         } = self.advice();
         let refused = match (error, failure.status) {
             _ if failure.is_of_the_bucket() || matches!(error, Error::NotFound { .. }) => {
@@ -113,23 +113,28 @@ impl ErrorMapper {
             (Error::Generic { .. }, None | Some(408 | 425 | 429 | 500..))
                 if !is_of_the_address(text) =>
             {
-                let roles = match self.has_credentials {
-                    true => "",
-                    false => without_credentials,
-                };
-                // TLS uses the system's certificate authorities, or the file in this variable.
-                let authority = match text.contains("UnknownIssuer") {
-                    true => "; name your own certificate authority in SSL_CERT_FILE",
-                    false => "",
-                };
+                let advice = self.connection_advice(text);
                 return self.unreachable(format!(
-                    "cannot be reached to {action} `{name}` ({text}); check the network and the endpoint ({endpoint})\
-                     {roles}{authority}"
+                    "cannot be reached to {action} `{name}` ({text}); check the network and the endpoint ({endpoint}){advice}"
                 ));
             }
             _ => format!("{url} refuses to {action} `{name}` ({text}); {variables}"),
         };
         BucketError::Refused(refused)
+    }
+
+    /// What else may help if a store with this error cannot be reached.
+    fn connection_advice(&self, text: &str) -> String {
+        let roles = match self.has_credentials {
+            true => "",
+            false => self.advice().without_credentials,
+        };
+        // TLS uses the system's certificate authorities, or the file in this variable.
+        let authority = match text.contains("UnknownIssuer") {
+            true => "; name your own certificate authority in SSL_CERT_FILE",
+            false => "",
+        };
+        format!("{roles}{authority}")
     }
 
     fn advice(&self) -> Advice {
