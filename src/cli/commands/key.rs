@@ -23,15 +23,24 @@ use crate::store::{Edit, StoreError};
 #[derive(Subcommand)]
 pub enum KeyCommand {
     /// Create a key for a license; it is shown once
+    #[command(after_help = "Examples:\n  \
+        medfeed key create --license acme --label \"Acme data team\"\n  \
+        medfeed key create --license acme --expires 30d --allow-ip 192.0.2.0/24")]
     Create(CreateArgs),
     /// List all keys with their status and last use
+    #[command(after_help = "Examples:\n  \
+        medfeed key list")]
     List,
     /// Revoke a key at once
+    #[command(after_help = "Examples:\n  \
+        medfeed key revoke key_0123456789")]
     Revoke {
         /// The key's id, from `medfeed key list`
         id: String,
     },
     /// Replace a key with a new one that has the same settings
+    #[command(after_help = "Examples:\n  \
+        medfeed key replace key_0123456789 --overlap 24h")]
     Replace {
         /// The key's id, from `medfeed key list`
         id: String,

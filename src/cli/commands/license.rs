@@ -24,20 +24,32 @@ use crate::store::{Snapshot, StoreError};
 #[derive(Subcommand)]
 pub enum LicenseCommand {
     /// Create a license, or replace its whole scope
+    #[command(after_help = "Examples:\n  \
+        medfeed license set acme --dataset conferences --dataset journals\n  \
+        medfeed license set acme --dataset conferences --therapy-area Oncology --country Japan --year 2025..2027\n  \
+        medfeed license set acme --dataset conferences --rate-limit 1200 --widen --dry-run")]
     Set(SetArgs),
     /// List all licenses
+    #[command(after_help = "Examples:\n  \
+        medfeed license list")]
     List,
     /// Show one license
+    #[command(after_help = "Examples:\n  \
+        medfeed license show acme")]
     Show {
         /// The name of the license
         name: String,
     },
     /// Remove a license and revoke its keys
+    #[command(after_help = "Examples:\n  \
+        medfeed license remove acme")]
     Remove {
         /// The name of the license
         name: String,
     },
     /// Explain why a license shows a record, or does not
+    #[command(after_help = "Examples:\n  \
+        medfeed license explain acme conferences 17")]
     Explain {
         /// The name of the license
         name: String,

@@ -10,7 +10,6 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use crate::cli::examples;
 use crate::cli::output::{at, print_file, print_line};
 
 /// The exit codes of commands whose description lists none.
@@ -129,16 +128,14 @@ fn further_sections(command: &Command) -> Roff {
     if !about.is_some_and(|about| about.to_string().contains("Exit codes: ")) {
         add_section(&mut page, "EXIT STATUS", &EXIT_STATUS);
     }
-    let full_name = command.get_bin_name().unwrap_or_default();
-    let path = full_name.strip_prefix("medfeed ").unwrap_or_default();
-    if path.is_empty() {
+    if command.get_name() == "medfeed" {
         add_section(&mut page, "FILES", &FILES);
         add_section(&mut page, "ENVIRONMENT", &ENVIRONMENT);
     }
-    let examples = examples::of(path);
-    if !examples.is_empty() {
+    if let Some(help) = command.get_after_help().map(ToString::to_string) {
+        let lines = help.replace("Examples:\n  ", "").replace("\n  ", "\n");
         page.control("SH", ["EXAMPLES"]).control("nf", []);
-        page.text([roman(examples.join("\n"))]).control("fi", []);
+        page.text([roman(lines)]).control("fi", []);
     }
     page
 }

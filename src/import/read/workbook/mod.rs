@@ -26,7 +26,7 @@ use crate::import::read::row_sink::{RowSink, TableRow};
 use crate::import::read::source::{OLE_MAGIC, RowKind, kind_from_name};
 use crate::import::read::table_cell::{Container, TableCell};
 use annotations::Annotations;
-use archive::{HiddenRows, NO_WORKBOOK, Parts, damaged, sheet_error, unreadable, unusable};
+use archive::{HiddenRows, NO_WORKBOOK, damaged, sheet_error, unreadable, unusable};
 use cell::CellStyles;
 use cells::{OLD_FORMATS, Position, SheetCells};
 
@@ -61,16 +61,16 @@ impl Workbook {
             });
             Sheets::Xls(book?)
         } else {
-            let parts = archive::check(&file, bounds.file_bytes)?;
+            let hidden = archive::check(&file, bounds.file_bytes)?;
             file.rewind()?;
             let file = BufReader::new(file);
-            match parts {
-                Parts::Ods => Sheets::Ods(Ods::new(file).map_err(|error| match error {
+            match hidden {
+                None => Sheets::Ods(Ods::new(file).map_err(|error| match error {
                     // The type of a text is shorter.
                     OdsError::InvalidMime(_) | OdsError::Io(_) => unusable(NO_WORKBOOK),
                     error => unreadable(error),
                 })?),
-                Parts::Xlsx(hidden) => {
+                Some(hidden) => {
                     hidden_rows = hidden;
                     Sheets::Xlsx(Xlsx::new(file).map_err(|error| match error {
                         XlsxError::FileNotFound(part) if part == "_rels/.rels" => {
