@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Command;
+use clap::builder::Resettable;
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
@@ -104,16 +105,11 @@ pub fn pages(folder: Option<PathBuf>, program: Command) -> Result<ExitCode> {
 
 /// Collects the pages of a command and its subcommands, each with the name of its file.
 fn collect(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
-    let man = Man::new(command.clone()).source(concat!("medfeed ", env!("CARGO_PKG_VERSION")));
+    // The examples have a section of another name.
+    let man = Man::new(command.clone().after_help(Resettable::Reset));
+    let man = man.source(concat!("medfeed ", env!("CARGO_PKG_VERSION")));
     let mut page = Vec::new();
-    man.render_title(&mut page)?;
-    man.render_name_section(&mut page)?;
-    man.render_synopsis_section(&mut page)?;
-    man.render_description_section(&mut page)?;
-    man.render_options_section(&mut page)?;
-    if command.has_subcommands() {
-        man.render_subcommands_section(&mut page)?;
-    }
+    man.render(&mut page)?;
     further_sections(command).to_writer(&mut page)?;
     pages.push((man.get_filename(), page));
     command

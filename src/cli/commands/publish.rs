@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use sd_notify::NotifyState;
 use serde_json::json;
@@ -85,7 +85,12 @@ pub fn run(common: &Common, args: PublishArgs) -> Result<ExitCode> {
         };
     }
     let is_once = args.once;
-    let admin = args.admin()?;
+    let admin = if is_once {
+        AdminArgs::default()
+    } else {
+        args.admin
+    };
+    admin.refuse_plain_http(args.plain_http)?;
     let _log = args.log.start(if is_once { "warn" } else { "info" })?;
     let settings = PublishSettings {
         once: is_once,
@@ -117,21 +122,6 @@ pub fn run(common: &Common, args: PublishArgs) -> Result<ExitCode> {
         }
         None if is_once => Ok(ExitCode::from(NOT_PUBLISHED)),
         None => Ok(ExitCode::SUCCESS),
-    }
-}
-
-impl PublishArgs {
-    /// The options for monitoring, which `--once` ignores.
-    fn admin(&self) -> Result<AdminArgs> {
-        if self.once {
-            return Ok(AdminArgs::default());
-        }
-        match self.admin.admin_listen {
-            Some(address) if !address.ip().is_loopback() && !self.plain_http => bail!(
-                "{address} can be reached from other machines; listen on 127.0.0.1, or accept that with --plain-http"
-            ),
-            _ => Ok(self.admin.clone()),
-        }
     }
 }
 

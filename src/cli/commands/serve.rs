@@ -162,19 +162,12 @@ impl ServeArgs {
 
     /// Refuses to speak plain HTTP to other machines without `--plain-http`. Monitoring always speaks plain HTTP.
     fn refuse_plain_http(&self, listening: SocketAddr) -> Result<()> {
-        let is_exposed = |address: &SocketAddr| !address.ip().is_loopback() && !self.plain_http;
-        if self.tls_cert.is_none() && is_exposed(&listening) {
+        if self.tls_cert.is_none() && !listening.ip().is_loopback() && !self.plain_http {
             bail!(
                 "{listening} can be reached from other machines, and keys must not travel in plain text; add --tls-cert and --tls-key, listen on 127.0.0.1 behind a proxy that speaks HTTPS, or accept plain HTTP with --plain-http"
             );
         }
-        if let Some(address) = self.admin.admin_listen.filter(is_exposed) {
-            bail!(
-                "--admin-listen {address} can be reached from other machines, and monitoring speaks plain HTTP; listen on \
-                 127.0.0.1, or accept that with --plain-http"
-            );
-        }
-        Ok(())
+        self.admin.refuse_plain_http(self.plain_http)
     }
 
     /// Opens the database that is served. A replica exists already.
@@ -248,6 +241,17 @@ pub struct AdminArgs {
 }
 
 impl AdminArgs {
+    /// Refuses an address that other machines can reach, unless plain HTTP is accepted.
+    pub fn refuse_plain_http(&self, is_accepted: bool) -> Result<()> {
+        match self.admin_listen {
+            Some(address) if !address.ip().is_loopback() && !is_accepted => bail!(
+                "--admin-listen {address} can be reached from other machines, and monitoring speaks plain HTTP; listen on \
+                 127.0.0.1, or accept that with --plain-http"
+            ),
+            _ => Ok(()),
+        }
+    }
+
     /// Listens for monitoring; `None` without `--admin-listen`.
     pub async fn listen(self) -> Result<Option<AdminSetup>> {
         let Some(address) = self.admin_listen else {

@@ -21,7 +21,7 @@ use crate::cli::common::Common;
 use crate::cli::output::print_line;
 use crate::explorer::{Demo, DemoEdit, DemoLicense};
 use crate::import::{self, MergeOptions, ReadOptions, Source, SourceOptions};
-use crate::model::{ConferenceFields, Curated, Dataset, DateStatus, Id, Joined, Scope, ShellWord};
+use crate::model::{ConferenceFields, Curated, Dataset, Id, Joined, Scope, ShellWord};
 use crate::query::sync_token;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::watching::background::BackgroundTask;
@@ -279,10 +279,9 @@ fn load(folder: &Path, database: &Path, wait: Duration) -> Result<DemoData> {
         .clone()
         .rfind(|conference| conference.fields().abbv.as_deref() == Some("ASCO"))
         .map_or(Id::MIN, Curated::id);
-    // Edits confirm start dates, and messages need a short name.
+    // Messages need a short name.
     let edited = conferences.filter(|conference| {
-        let fields = conference.fields();
-        conference.id() != conference_id && fields.start_date.is_some() && fields.abbv.is_some()
+        conference.id() != conference_id && conference.fields().abbv.is_some()
     });
     let (narrow, others) = edited
         .map(|conference| (conference.id(), conference.fields().therapy_areas.to_vec()))
@@ -355,9 +354,8 @@ impl Curator {
         };
         let mut fields = stored.into_fields();
         let did = match step {
-            0 => confirm(&mut fields),
+            0 | 2 => move_venue(&mut fields, round),
             1 => leave_area(&mut fields),
-            2 => move_venue(&mut fields, round),
             _ => {
                 fields.therapy_areas.clone_from(areas);
                 format!("was filed under {NARROW_AREA} again")
@@ -386,20 +384,6 @@ impl Curator {
         };
         Ok(Some((edit, commit.seq)))
     }
-}
-
-/// Confirms the start date, or puts it under review again.
-fn confirm(fields: &mut ConferenceFields) -> String {
-    let day = fields
-        .start_date
-        .map(|day| day.strftime("%-d %B %Y").to_string())
-        .unwrap_or_default();
-    let (status, words) = match fields.start_date_status {
-        Some(DateStatus::Confirmed) => (DateStatus::Check, "is under review again"),
-        _ => (DateStatus::Confirmed, "was confirmed"),
-    };
-    fields.start_date_status = Some(status);
-    format!("starts on {day}; this {words}")
 }
 
 /// Moves the conference to another hall.

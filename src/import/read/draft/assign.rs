@@ -15,7 +15,7 @@ use crate::import::read::row_kind::RowKind;
 use crate::import::read::shared_cells::split_at_signs;
 use crate::import::read::table_cell::Notation;
 use crate::model::country::is_country;
-use crate::model::fold::{fold, is_blank};
+use crate::model::fold::fold;
 
 /// The field of prices in US dollars.
 pub(super) const PRICE: &str = "publishing_apc_usd";
@@ -78,13 +78,7 @@ impl Assigned {
             self.columns[column].fields = fields;
             return;
         };
-        // The second of two columns such as `ISSN1` and `ISSN2`.
-        let is_second = field == ISSN_COLUMNS[0]
-            && self.column_of(ISSN_COLUMNS[1]).is_none()
-            && without_number(&self.columns[column]) == without_number(other);
-        if is_second {
-            self.columns[column].fields = vec![ISSN_COLUMNS[1]];
-        } else if other.field().is_some_and(|field| field.kind.is_list()) {
+        if other.field().is_some_and(|field| field.kind.is_list()) {
             self.columns[column].fields = fields;
         } else {
             let reason = format!("`{field}` is read from `{}`", other.name);
@@ -252,12 +246,6 @@ fn by_precedence(candidates: &[KnownName], columns: &[DraftColumn]) -> Vec<usize
         )
     });
     order
-}
-
-/// Returns the header of a column without the number at its end.
-fn without_number(column: &DraftColumn) -> &str {
-    let is_number = |sign: char| sign.is_ascii_digit() || is_blank(sign);
-    column.header.trim_end_matches(is_number)
 }
 
 /// Returns the index of the column with currencies that is nearest to a column.

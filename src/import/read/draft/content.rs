@@ -31,8 +31,6 @@ pub(super) struct DraftColumn {
     pub header: String,
     /// The cells of the sample that are not blank.
     pub cells: Vec<TableCell<'static>>,
-    /// Whether no row of the sample is blank.
-    pub is_full: bool,
     /// The fields that the column contains; none if it is ignored.
     pub fields: Vec<&'static str>,
     /// Why the column is ignored, although its header names a field.
