@@ -1,6 +1,5 @@
 //! `medfeed promote`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::bucket::BucketUrl;
-use crate::cli::common::{Common, open_log, warn_of_pause};
+use crate::cli::common::{Common, SealArgs, warn_of_pause};
 use crate::cli::output::confirm;
 use crate::model::ShellWord;
 use crate::replicate::publisher::lock::PublisherLock;
@@ -25,9 +24,8 @@ use crate::store::replication::ReplicaWriter;
 pub struct PromoteArgs {
     /// The bucket that the replica follows
     url: BucketUrl,
-    /// The file with the seal key, which encrypts the bucket
-    #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
-    seal_key: Option<PathBuf>,
+    #[command(flatten)]
+    seal: SealArgs,
     /// Promote this file as it is, even if the bucket lost entries or the end of its log is unknown. The log starts
     /// over with the whole state of this file
     #[arg(long)]
@@ -88,7 +86,7 @@ fn open_replica(common: &Common, url: &BucketUrl) -> Result<ReplicaWriter> {
 }
 
 fn take_over(common: &Common, args: &PromoteArgs, since: u64) -> Result<Promoted> {
-    let log = open_log(&args.url, args.seal_key.as_deref())?;
+    let log = args.seal.open_log(&args.url)?;
     let status = Arc::new(ReplicaStatus::new(Duration::MAX));
     let keep_going = &|| true;
     // The lock's name identifies an entry of an earlier run that was killed.
@@ -103,7 +101,7 @@ fn take_over(common: &Common, args: &PromoteArgs, since: u64) -> Result<Promoted
 
 /// Makes the file an origin, then publishes its whole state.
 fn start_over(common: &Common, args: &PromoteArgs) -> Result<Promoted> {
-    let log = open_log(&args.url, args.seal_key.as_deref())?;
+    let log = args.seal.open_log(&args.url)?;
     let promoted = Replica::start_over(&common.db, &log)?;
     let settings = PublishSettings::once(common.wait, true);
     let published = Publisher::start(

@@ -1,6 +1,5 @@
 //! `medfeed publish`.
 
-use std::path::PathBuf;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use serde_json::json;
 use crate::bucket::BucketUrl;
 use crate::cli::arguments::{parse_duration, parse_interval, parse_switch};
 use crate::cli::commands::serve::{AdminArgs, LogArgs, NO_RUNTIME};
-use crate::cli::common::{Common, NOT_PUBLISHED, open_log};
+use crate::cli::common::{Common, NOT_PUBLISHED, SealArgs};
 use crate::cli::output::{counted, describe_error, print_error, print_line};
 use crate::model::{Joined, Printable};
 use crate::replicate::entry::EntryHeader;
@@ -56,10 +55,8 @@ pub struct PublishArgs {
     /// whether another one took over. At least 10ms
     #[arg(long, env = "MEDFEED_HEARTBEAT", value_name = "TIME", default_value = "40s", value_parser = parse_interval)]
     heartbeat: Duration,
-    /// Encrypt the bucket with the seal key in this file, which replicas need too; create one with `openssl rand -hex
-    /// 64`
-    #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
-    seal_key: Option<PathBuf>,
+    #[command(flatten)]
+    seal: SealArgs,
     /// Continue a log whose end this database does not contain, with the whole state of the database; commits that only
     /// the log has are lost
     #[arg(long, conflicts_with = "status")]
@@ -77,7 +74,7 @@ pub struct PublishArgs {
 }
 
 pub fn run(common: &Common, args: PublishArgs) -> Result<ExitCode> {
-    let log = open_log(&args.bucket, args.seal_key.as_deref())?;
+    let log = args.seal.open_log(&args.bucket)?;
     if args.status {
         return match PublicationStatus::read(&common.db, &log) {
             Ok(status) => show(common, &args.bucket, &status),

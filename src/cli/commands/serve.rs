@@ -21,7 +21,7 @@ use crate::cli::arguments::{
     parse_contact, parse_duration, parse_filter, parse_interval, parse_listen, parse_public_url,
     parse_switch, parse_text, parse_url,
 };
-use crate::cli::common::{Common, open_log, require_folder};
+use crate::cli::common::{Common, SealArgs, require_folder};
 use crate::cli::output::{can_draw, print_line};
 use crate::model::{Printable, ShellWord, parse_network};
 use crate::replicate::replica::{Replica, ReplicaStatus};
@@ -124,14 +124,8 @@ pub struct ServeArgs {
     #[arg(long, env = "MEDFEED_POLL", value_name = "TIME", default_value = "1s", value_parser = parse_interval,
           help_heading = "Replica")]
     poll: Duration,
-    /// The file with the seal key, which encrypts the bucket
-    #[arg(
-        long,
-        env = "MEDFEED_SEAL_KEY",
-        value_name = "FILE",
-        help_heading = "Replica"
-    )]
-    seal_key: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "Replica")]
+    seal: SealArgs,
 }
 
 impl ServeArgs {
@@ -141,8 +135,8 @@ impl ServeArgs {
             return Ok(None);
         };
         require_folder(&common.resolved_db())?;
-        let log = open_log(url, self.seal_key.as_deref())?;
-        if self.seal_key.is_none() {
+        let log = self.seal.open_log(url)?;
+        if self.seal.seal_key.is_none() {
             tracing::warn!(
                 "the bucket is not sealed: anyone who can read it sees all records, and anyone who can write to it can create API keys; run publisher and replicas with --seal-key FILE"
             );

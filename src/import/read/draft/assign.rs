@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::mem;
 
 use super::content::{
-    DraftColumn, days_in, has_digit, has_issn, is_absence, is_data, is_place, kind_of_cells,
+    DraftColumn, days_in, has_digit, has_issn, is_absence, is_address, is_data, is_place, is_range,
 };
 use super::names::{KnownName, known_name, price_name, year_of};
 use crate::import::lint::is_area;
@@ -133,10 +133,17 @@ fn guessed_candidates(kind: RowKind, columns: &[DraftColumn]) -> Vec<KnownName> 
             column.are_mostly(is_phrase) && column.counted().len() == column.cells.len()
         });
     }
+    const KINDS: [(fn(&str) -> bool, &str); 4] = [
+        (is_address, "url"),
+        (has_issn, "issn_print"),
+        (is_range, "start_date+end_date"),
+        (is_place, "city+country"),
+    ];
     let guessed = columns.iter().enumerate().map(|(rank, column)| {
-        let fields = match kind_of_cells(column) {
+        let mut kinds = KINDS.iter();
+        let fields = match kinds.find(|(is, _)| column.are_mostly(is)) {
             _ if texts == [rank] => "name",
-            Some((.., fields)) => fields,
+            Some((_, fields)) => fields,
             None => "",
         };
         let mut fields: Vec<&str> = fields.split('+').collect();

@@ -29,7 +29,7 @@ use crate::model::flat;
 use crate::model::fold::comparable;
 use crate::model::printable::Printable;
 use assign::{Assigned, PRICE};
-use content::{DraftColumn, described};
+use content::DraftColumn;
 use header::{columns, find_header};
 use names::year_of;
 use notation::{Reading, date_order, decimal_sign, empty_in_field, empty_texts, list_separator};
@@ -346,7 +346,7 @@ fn why_ignored(column: &DraftColumn) -> String {
     };
     format!(
         "{}, such as `{}`{reason}",
-        described(column),
+        cells(column.cells.len()),
         shown(example)
     )
 }
