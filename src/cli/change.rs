@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::import::findings::cut;
 use crate::model::{
-    Count, Curated, Dataset, FieldValue, Fields, Id, License, LinkTexts, Printable, RecordFields,
+    Count, Curated, Dataset, FieldValue, Fields, Id, LinkTexts, Printable, RecordFields,
     ReferenceFields, Referenced, References,
 };
 use crate::store::{Batch, Edit, Snapshot, StoreError};
@@ -125,9 +125,17 @@ impl Changes {
         let references = before.references()?;
         let licenses = before.list_licenses().into_iter();
         let shown = licenses.filter(|license| license.feed(F::DATASET).is_some());
-        let mut effects: Vec<_> = shown
-            .map(|license| (&license.scope, RecordsOfLicense::new(license, F::DATASET)))
-            .collect();
+        let effects = shown.map(|license| {
+            let effect = RecordsOfLicense {
+                license: license.name.clone(),
+                dataset: F::DATASET,
+                entering: Vec::new(),
+                changed: Vec::new(),
+                leaving: Vec::new(),
+            };
+            (&license.scope, effect)
+        });
+        let mut effects: Vec<_> = effects.collect();
         for (id, after) in changed {
             let before = before.find_stored(id)?;
             let Some(row) = after.as_ref().or(before.as_ref()) else {
@@ -204,16 +212,6 @@ impl Changes {
 }
 
 impl RecordsOfLicense {
-    fn new(license: &License, dataset: Dataset) -> RecordsOfLicense {
-        RecordsOfLicense {
-            license: license.name.clone(),
-            dataset,
-            entering: Vec::new(),
-            changed: Vec::new(),
-            leaving: Vec::new(),
-        }
-    }
-
     /// The lists, each with its verb.
     fn lists(&self) -> [(&'static str, &[NamedRecord]); 3] {
         [

@@ -15,7 +15,7 @@ use crate::model::ShellWord;
 use crate::replicate::publisher::lock::PublisherLock;
 use crate::replicate::publisher::{PublishSettings, Publisher};
 use crate::replicate::replica::promote::Promoted;
-use crate::replicate::replica::{Replica, ReplicaStatus};
+use crate::replicate::replica::{LogReader, Replica, ReplicaStatus};
 use crate::store::StoreError;
 use crate::store::replication::ReplicaWriter;
 
@@ -50,10 +50,10 @@ pub fn run(common: &Common, args: &PromoteArgs) -> Result<ExitCode> {
     };
     warn_of_pause(common.open_reader()?.newest().commit());
     confirm(&question, common.yes, "promoted")?;
-    let promoted = if args.start_over {
-        start_over(common, args)?
-    } else {
-        take_over(common, args, since)?
+    let log = args.seal.open_log(&args.url)?;
+    let promoted = match args.start_over {
+        true => start_over(common, url, &log)?,
+        false => take_over(common, log, since)?,
     };
     let slot = promoted.slot;
     let seq_before = promoted.before.seq;
@@ -85,8 +85,7 @@ fn open_replica(common: &Common, url: &BucketUrl) -> Result<ReplicaWriter> {
     })
 }
 
-fn take_over(common: &Common, args: &PromoteArgs, since: u64) -> Result<Promoted> {
-    let log = args.seal.open_log(&args.url)?;
+fn take_over(common: &Common, log: LogReader, since: u64) -> Result<Promoted> {
     let status = Arc::new(ReplicaStatus::new(Duration::MAX));
     let keep_going = &|| true;
     // The lock's name identifies an entry of an earlier run that was killed.
@@ -100,9 +99,8 @@ fn take_over(common: &Common, args: &PromoteArgs, since: u64) -> Result<Promoted
 }
 
 /// Makes the file an origin, then publishes its whole state.
-fn start_over(common: &Common, args: &PromoteArgs) -> Result<Promoted> {
-    let log = args.seal.open_log(&args.url)?;
-    let promoted = Replica::start_over(&common.db, &log)?;
+fn start_over(common: &Common, url: &BucketUrl, log: &LogReader) -> Result<Promoted> {
+    let promoted = Replica::start_over(&common.db, log)?;
     let settings = PublishSettings::once(common.wait, true);
     let published = Publisher::start(
         &common.db,
@@ -115,7 +113,7 @@ fn start_over(common: &Common, args: &PromoteArgs) -> Result<Promoted> {
         anyhow!(
             "{error}. {} is an origin now, but not published yet; run `medfeed publish {} --start-over`",
             common.db.display(),
-            ShellWord(&args.url.to_string())
+            ShellWord(&url.to_string())
         )
     })?;
     Ok(Promoted {

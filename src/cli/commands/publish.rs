@@ -215,7 +215,7 @@ fn show(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> Result<
         "waiting_commits": match status.waiting {
             Some(Waiting::Nothing) => Some(0),
             Some(Waiting::Commits { count, .. }) => Some(count),
-            Some(Waiting::State | Waiting::Elsewhere) | None => None,
+            _ => None,
         },
         "behind_s": status.waiting.and_then(Waiting::behind_s),
         "fenced": status.fenced,

@@ -21,7 +21,7 @@ use crate::cli::common::Common;
 use crate::cli::output::print_line;
 use crate::explorer::{Demo, DemoEdit, DemoLicense};
 use crate::import::{self, MergeOptions, ReadOptions, Source, SourceOptions};
-use crate::model::{ConferenceFields, Curated, Dataset, Id, Joined, Scope, ShellWord};
+use crate::model::{ConferenceFields, Curated, Dataset, Id, Joined, PerDataset, Scope, ShellWord};
 use crate::query::sync_token;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::watching::background::BackgroundTask;
@@ -123,8 +123,7 @@ fn introduce(url: &str, database: &Path, sample: &DemoData, curating: bool) -> R
     let DemoData {
         full_key,
         narrow_key,
-        conferences,
-        journals,
+        records,
         conference_id,
         token,
         ..
@@ -140,7 +139,7 @@ fn introduce(url: &str, database: &Path, sample: &DemoData, curating: bool) -> R
         "
 Open {url}/ in a browser: two licenses side by side{curator}.
 
-Serving {conferences} conferences and {journals} journals from a temporary database. Try in another terminal:
+Serving {} conferences and {} journals from a temporary database. Try in another terminal:
 
   # the size of the datasets (no key needed)
   curl '{url}/v1/status'
@@ -172,7 +171,8 @@ The API reference is at {url}/docs. Change the data while it is served, then req
   echo '{{\"id\": {conference_id}, \"venue\": \"Hall 7\"}}' |
     {program} --db {database} import --dataset conferences -
 
-Ctrl-C stops the server and removes the database."
+Ctrl-C stops the server and removes the database.",
+        records.conferences, records.journals
     ))
 }
 
@@ -206,8 +206,7 @@ type Edited = (Id, Vec<String>);
 struct DemoData {
     full_key: String,
     narrow_key: String,
-    conferences: u64,
-    journals: u64,
+    records: PerDataset<u64>,
     /// The conference in the printed commands, which is never edited.
     conference_id: Id,
     /// A sync token of the conferences, for the full license.
@@ -289,8 +288,7 @@ fn load(folder: &Path, database: &Path, wait: Duration) -> Result<DemoData> {
     Ok(DemoData {
         full_key: full_key.reveal().to_owned(),
         narrow_key: narrow_key.reveal().to_owned(),
-        conferences: snapshot.totals().records[Dataset::Conferences],
-        journals: snapshot.totals().records[Dataset::Journals],
+        records: snapshot.totals().records,
         conference_id,
         token: Sealer::new(snapshot.secret()).seal_sync_token(&sync_token(&view, None)?),
         narrow,

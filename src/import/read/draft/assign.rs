@@ -133,18 +133,14 @@ fn guessed_candidates(kind: RowKind, columns: &[DraftColumn]) -> Vec<KnownName> 
             column.are_mostly(is_phrase) && column.counted().len() == column.cells.len()
         });
     }
-    const KINDS: [(fn(&str) -> bool, &str); 4] = [
-        (is_address, "url"),
-        (has_issn, "issn_print"),
-        (is_range, "start_date+end_date"),
-        (is_place, "city+country"),
-    ];
     let guessed = columns.iter().enumerate().map(|(rank, column)| {
-        let mut kinds = KINDS.iter();
-        let fields = match kinds.find(|(is, _)| column.are_mostly(is)) {
-            _ if texts == [rank] => "name",
-            Some((_, fields)) => fields,
-            None => "",
+        let fields = match () {
+            () if texts == [rank] => "name",
+            () if column.are_mostly(is_address) => "url",
+            () if column.are_mostly(has_issn) => "issn_print",
+            () if column.are_mostly(is_range) => "start_date+end_date",
+            () if column.are_mostly(is_place) => "city+country",
+            () => "",
         };
         let mut fields: Vec<&str> = fields.split('+').collect();
         fields.retain(|field| kind.table().index_of(field).is_some());
@@ -242,14 +238,12 @@ fn by_precedence(candidates: &[KnownName], columns: &[DraftColumn]) -> Vec<usize
             _ if fields.iter().all(has_column) => 2,
             _ => 0,
         };
-        let length: usize = column.texts().map(str::len).sum();
         (
             group,
             column.cells.is_empty(),
             *rank,
             Reverse(year_of(&column.header)),
             Reverse(column.cells.len()),
-            Reverse(length),
         )
     });
     order
