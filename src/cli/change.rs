@@ -1,4 +1,4 @@
-//! The changes of a dry run, by row and by license, and the values of fields as JSON and as text.
+//! The changes of a dry run, by row and by license.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::import::findings::cut;
 use crate::model::{
-    Count, Curated, Dataset, FieldValue, Fields, Id, Joined, License, LinkTexts, Printable,
-    RecordFields, ReferenceFields, Referenced, References,
+    Count, Curated, Dataset, FieldValue, Fields, Id, LinkTexts, Printable, RecordFields,
+    ReferenceFields, Referenced, References,
 };
 use crate::store::{Batch, Edit, Snapshot, StoreError};
 
@@ -45,6 +45,9 @@ struct FieldChange {
     field: &'static str,
     before: Value,
     after: Value,
+    /// Both values as cells of CSV.
+    #[serde(skip)]
+    cells: [String; 2],
 }
 
 /// A record by id and name.
@@ -122,9 +125,17 @@ impl Changes {
         let references = before.references()?;
         let licenses = before.list_licenses().into_iter();
         let shown = licenses.filter(|license| license.feed(F::DATASET).is_some());
-        let mut effects: Vec<_> = shown
-            .map(|license| (&license.scope, RecordsOfLicense::new(license, F::DATASET)))
-            .collect();
+        let effects = shown.map(|license| {
+            let effect = RecordsOfLicense {
+                license: license.name.clone(),
+                dataset: F::DATASET,
+                entering: Vec::new(),
+                changed: Vec::new(),
+                leaving: Vec::new(),
+            };
+            (&license.scope, effect)
+        });
+        let mut effects: Vec<_> = effects.collect();
         for (id, after) in changed {
             let before = before.find_stored(id)?;
             let Some(row) = after.as_ref().or(before.as_ref()) else {
@@ -201,16 +212,6 @@ impl Changes {
 }
 
 impl RecordsOfLicense {
-    fn new(license: &License, dataset: Dataset) -> RecordsOfLicense {
-        RecordsOfLicense {
-            license: license.name.clone(),
-            dataset,
-            entering: Vec::new(),
-            changed: Vec::new(),
-            leaving: Vec::new(),
-        }
-    }
-
     /// The lists, each with its verb.
     fn lists(&self) -> [(&'static str, &[NamedRecord]); 3] {
         [
@@ -243,10 +244,11 @@ impl RowChange {
             .filter_map(|(field, (old, new))| {
                 let before = value_of(old, links_before);
                 let after = value_of(new, links_after);
-                (before != after).then_some(FieldChange {
+                (before != after).then(|| FieldChange {
                     field: &field.name,
                     before,
                     after,
+                    cells: [old.to_csv(links_before), new.to_csv(links_after)].map(Into::into),
                 })
             });
         let fields = differing.collect();
@@ -262,16 +264,14 @@ impl RowChange {
 
 impl FieldChange {
     fn describe(&self, text: &mut String) {
-        let before = text_of(&self.before);
-        let after = text_of(&self.after);
-        let [old, new] = [&before, &after].map(|value| match value {
-            Some(text) => shown(text),
-            None => "(empty)".to_owned(),
+        let [before, after] = &self.cells;
+        let [old, new] = [before, after].map(|cell| match &**cell {
+            "" => "(empty)".to_owned(),
+            cell => shown(cell),
         });
-        let change = if before == after {
-            format!("{new} (a linked row changed)")
-        } else {
-            format!("{old} → {new}")
+        let change = match before == after {
+            true => format!("{new} (a linked row changed)"),
+            false => format!("{old} → {new}"),
         };
         let _ = writeln!(text, "      {}: {change}", self.field);
     }
@@ -289,36 +289,15 @@ fn push_more(text: &mut String, count: usize) {
 }
 
 /// A field's value in the JSON of the API.
-pub fn value_of(value: &dyn FieldValue, links: &dyn LinkTexts) -> Value {
+fn value_of(value: &dyn FieldValue, links: &dyn LinkTexts) -> Value {
     let mut json = Vec::new();
     value.write_json(&mut json, links);
     // Valid JSON was just written.
     serde_json::from_slice(&json).unwrap_or_default()
 }
 
-/// A value as text; `None` if it is empty. Links are named as in CSV.
-pub fn text_of(value: &Value) -> Option<String> {
-    match value {
-        Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        Value::Array(items) if items.is_empty() => None,
-        Value::Array(items) => Some(items.iter().filter_map(text_of).joined("; ")),
-        // An organization or a tag. A tag has a category, and is shown with its type.
-        Value::Object(_) => {
-            let name = value["name"].as_str()?;
-            Some(match (value.get("category"), value["type"].as_str()) {
-                (Some(_), Some(kind)) => format!("{kind}: {name}"),
-                _ => name.to_owned(),
-            })
-        }
-        other => Some(other.to_string()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn license_changes(license: &str, entering: u64, changed: u64, leaving: u64) -> Changes {
@@ -387,10 +366,11 @@ mod tests {
 
     #[test]
     fn rows_are_listed_by_dataset_and_kind() {
-        let field = |before, after| FieldChange {
+        let field = |before: &str, after: &str| FieldChange {
             field: "city",
-            before,
-            after,
+            before: Value::Null,
+            after: Value::Null,
+            cells: [before, after].map(str::to_owned),
         };
         let row = |dataset, id, change, fields| RowChange {
             dataset,
@@ -400,23 +380,10 @@ mod tests {
             fields,
         };
         let rows = vec![
-            row("tags", 1, "removed", vec![field(json!("x"), json!(null))]),
-            row(
-                "tags",
-                2,
-                "changed",
-                vec![
-                    field(json!("x"), json!("x")),
-                    field(json!(null), json!("y")),
-                ],
-            ),
-            row("tags", 3, "added", vec![field(json!(null), json!("x"))]),
-            row(
-                "conferences",
-                4,
-                "changed",
-                vec![field(json!("it's"), json!(null))],
-            ),
+            row("tags", 1, "removed", vec![field("x", "")]),
+            row("tags", 2, "changed", vec![field("x", "x"), field("", "y")]),
+            row("tags", 3, "added", vec![field("", "x")]),
+            row("conferences", 4, "changed", vec![field("it's", "")]),
         ];
         let expected = "tags added:\n  3 A\\n\ntags changed:\n  2 A\\n\n      city: x (a linked row changed)\n      city: (empty) → y\n\
                         tags removed:\n  1 A\\n\nconferences changed:\n  4 A\\n\n      city: it's → (empty)\n";
@@ -433,22 +400,5 @@ mod tests {
             all.describe_license("a", Dataset::Journals),
             "  enter  1 C1\n  change 1 C1\n  change 2 C2\n"
         );
-    }
-
-    #[test]
-    fn values_are_shown_as_text() {
-        let cases = cases![
-            json!(null), None;
-            json!([]), None;
-            json!("Zürich"), Some("Zürich");
-            json!(4.5), Some("4.5");
-            json!(true), Some("true");
-            json!(["Hematology", "Oncology"]), Some("Hematology; Oncology");
-            json!([{"id": 1, "name": "ASCO", "abbv": null, "type": "society", "url": null}]), Some("ASCO");
-            json!([{"id": 1, "type": "Topic", "name": "Lung", "category": null}]), Some("Topic: Lung");
-        ];
-        for (value, expected) in cases {
-            assert_eq!(text_of(&value).as_deref(), expected, "{value}");
-        }
     }
 }

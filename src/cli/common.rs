@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -91,13 +91,22 @@ pub fn require_folder(file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A reader of the log in a bucket.
-pub fn open_log(url: &BucketUrl, seal_key: Option<&Path>) -> Result<LogReader> {
-    let seal = seal_key
-        .map(SealKey::load)
-        .transpose()
-        .map_err(|error| anyhow!(error))?;
-    Ok(LogReader::new(Bucket::open(url, seal)?))
+/// The option for encrypted buckets.
+#[derive(Debug, Args)]
+pub struct SealArgs {
+    /// The file with the seal key, which encrypts the bucket. Publisher and replicas need the same key; create one with
+    /// `openssl rand -hex 64`
+    #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
+    pub seal_key: Option<PathBuf>,
+}
+
+impl SealArgs {
+    /// A reader of the log in a bucket.
+    pub fn open_log(&self, url: &BucketUrl) -> Result<LogReader> {
+        let seal = self.seal_key.as_deref().map(SealKey::load).transpose();
+        let bucket = Bucket::open(url, seal.map_err(anyhow::Error::msg)?)?;
+        Ok(LogReader::new(bucket))
+    }
 }
 
 /// Describes the pause since the last commit if it has so many days. Then the clock may be ahead.

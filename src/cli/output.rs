@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::disk;
 use crate::import::{Finding, FindingGroup, Findings};
-use crate::model::{Count, Joined, Printable, printable_json};
+use crate::model::{Count, Joined, Printable, nearest, printable_json};
 
 /// Prints why the command failed.
 pub fn print_error(json: bool, message: &str) {
@@ -145,6 +145,19 @@ pub fn counted(count: impl TryInto<u64>, noun: &str) -> String {
         _ if count == 1 => format!("1 {noun}"),
         Some(stem) => format!("{count} {stem}ries"),
         None => format!("{count} {noun}s"),
+    }
+}
+
+/// The error for a name that nothing has, with a similar known name, or else a remedy.
+pub fn unknown_name<'a>(
+    problem: String,
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+    remedy: &str,
+) -> anyhow::Error {
+    match nearest(name, known) {
+        Some(near) => anyhow!("{problem}; did you mean `{near}`?"),
+        None => anyhow!("{problem}; {remedy}"),
     }
 }
 

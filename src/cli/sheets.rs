@@ -8,16 +8,13 @@ use rust_xlsxwriter::{
 };
 
 use crate::model::field::FieldTable;
-use crate::model::{Number, ValueKind, parse_date};
+use crate::model::{ValueKind, parse_date};
 
 /// The most UTF-16 units of a cell.
 const MAX_CELL_UNITS: usize = 32_767;
 
 /// The last row of a sheet, from 0.
 const LAST_ROW: RowNum = 1_048_575;
-
-/// Whole numbers below this bound stay exact in a spreadsheet, which keeps 15 digits.
-const EXACT_BELOW: u64 = 1_000_000_000_000_000;
 
 struct SheetColumn {
     name: &'static str,
@@ -135,13 +132,10 @@ impl SheetWriter<'_> {
         // A number or date that a spreadsheet would not keep exactly is written as a text. Import reads such texts too.
         match kind {
             _ if cell.is_empty() => {}
-            ValueKind::Integer | ValueKind::Year
-                if cell.parse::<u64>().is_ok_and(|number| number < EXACT_BELOW) =>
+            ValueKind::Integer | ValueKind::Year | ValueKind::Number
+                if let Some(number) = exact_number(cell) =>
             {
-                sheet.write_number(row, at, cell.parse::<f64>()?)?;
-            }
-            ValueKind::Number if is_exact(cell) => {
-                sheet.write_number(row, at, cell.parse::<f64>()?)?;
+                sheet.write_number(row, at, number)?;
             }
             ValueKind::Flag => {
                 sheet.write_boolean(row, at, cell == "TRUE")?;
@@ -179,20 +173,15 @@ impl SheetWriter<'_> {
                 at,
                 &Note::new(column.note.replace('`', "")).add_author_prefix(false),
             )?;
-            let format = match column.kind {
-                ValueKind::Date => Some(self.date),
+            match column.kind {
+                ValueKind::Integer | ValueKind::Year | ValueKind::Number | ValueKind::Flag => {}
+                ValueKind::Date => drop(self.sheet.set_column_format(at, self.date)?),
                 // Without a text format, a spreadsheet converts ISSNs and names to dates and numbers.
-                ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => Some(self.text),
-                ValueKind::Choice(_) | ValueKind::DateStatus(_) => Some(self.text),
-                ValueKind::Integer | ValueKind::Year | ValueKind::Number | ValueKind::Flag => None,
-            };
-            if let Some(format) = format {
-                self.sheet.set_column_format(at, format)?;
+                _ => drop(self.sheet.set_column_format(at, self.text)?),
             }
-            let words = if column.kind == ValueKind::Flag {
-                &["TRUE", "FALSE"]
-            } else {
-                column.kind.words()
+            let words = match column.kind {
+                ValueKind::Flag => &["TRUE", "FALSE"],
+                kind => kind.words(),
             };
             if !words.is_empty() {
                 let validation = DataValidation::new()
@@ -207,13 +196,12 @@ impl SheetWriter<'_> {
     }
 }
 
-/// Whether a spreadsheet keeps and shows the number exactly. It shows 15 digits.
-fn is_exact(cell: &str) -> bool {
-    let Ok(number) = cell.parse::<Number>() else {
-        return false;
-    };
-    let shown = format!("{:.14e}", number.get());
-    number.get() < 1e15 && shown.parse() == Ok(number.get()) && number.to_string() == cell
+/// The number, if a spreadsheet keeps and shows it exactly. It shows 15 digits.
+fn exact_number(cell: &str) -> Option<f64> {
+    let number: f64 = cell.parse().ok()?;
+    let digits = cell.strip_suffix(".0").unwrap_or(cell);
+    let is_kept = number < 1e15 && format!("{number:.14e}").parse() == Ok(number);
+    (is_kept && number.to_string() == digits).then_some(number)
 }
 
 /// The date, if a spreadsheet can store it. Their calendar begins in 1900 and has a wrong leap day that year, so 1900
@@ -232,11 +220,11 @@ mod tests {
     #[test]
     fn only_exact_numbers_and_dates_are_no_texts() {
         let numbers = outcomes![
-            "0.0" "5.0" "1.5" "0.1" "999999999999999.0" => true;
-            "5" "1.50" "01.0" "1000000000000000.0" "1e3" "" "x" "inf" "NaN" => false;
+            "0.0" "5.0" "5" "1.5" "0.1" "999999999999999.0" => true;
+            "1.50" "01.0" "1000000000000000.0" "1e3" "" "x" "inf" "NaN" => false;
         ];
         for (cell, expected) in numbers {
-            assert_eq!(is_exact(cell), expected, "{cell}");
+            assert_eq!(exact_number(cell).is_some(), expected, "{cell}");
         }
         let dates = [
             ("1900-12-31", false),

@@ -82,7 +82,7 @@ const TABLES: &[Shape] = &cases![
             Heart A,https://a.example.org,https://doaj.example.org/toc/1,2011,0028-4793,1533-4406,\"heart, lung\",House,Italy,CC BY,Yes,1500 USD\n\
             Heart B,https://b.example.org,https://doaj.example.org/toc/2,2012,,1474-547X,,House,Spain,CC BY-NC,No,\n",
         &["\"Journal title\" = \"name\"", "\"APC amount\" = \"publishing_apc_usd\"",
-            "\"URL in DOAJ\",    # 2 web addresses, such as `https://doaj.example.org/toc/1`",
+            "\"URL in DOAJ\",    # 2 cells, such as `https://doaj.example.org/toc/1`",
             "\"APC\",    # 2 cells, such as `Yes`; not read as `publishing_apc_usd`"],
         &[r#"{"name":"Heart A","url":"https://a.example.org","issn_print":"0028-4793","issn_online":"1533-4406","publisher":"House","publishing.content_license":"CC BY","publishing.apc_usd":1500.0}"#,
             r#"{"name":"Heart B","issn_print":null,"issn_online":"1474-547X","publishing.apc_usd":null}"#];
@@ -100,7 +100,7 @@ const TABLES: &[Shape] = &cases![
             1;12;\"Heart A\";journal;\"00284793, 15334406\";22,797;Q1;120;12;United States;House;1950-2025\n\
             2;13;\"Heart B\";journal;1474547X;0,319;Q4;3;4;Japan;House;2001-2025\n\
             3;14;\"Heart C\";journal;-;;Q4;1;4;Japan;House;2003\n",
-        &["decimal = \"comma\"", "empty = [\"-\"]", "\"Country\",    # 3 countries",
+        &["decimal = \"comma\"", "empty = [\"-\"]", "\"Country\",    # 3 cells",
             "\"Issn\" = [\"issn_print\", \"issn_online\"]"],
         &[r#"{"name":"Heart A","issn_print":"0028-4793","issn_online":"1533-4406","sjr":22.797,"h_index":120,"publisher":"House"}"#,
             r#"{"name":"Heart B","issn_print":"1474-547X","issn_online":null,"sjr":0.319,"h_index":3}"#,
@@ -118,7 +118,7 @@ const TABLES: &[Shape] = &cases![
             r#"{"name":"HEART B","impact_factor":null,"impact_factor_year":null,"issn_print":null,"issn_online":"1474-547X"}"#];
     // Several years of a metric: the latest counts.
     "journals", "Journal,IF 2022,IF 2023,CiteScore 2023\nHeart A,4.1,4.4,7.5\n",
-        &["\"IF 2022\",    # 1 number, such as `4.1`; `impact_factor` is read from `IF 2023`",
+        &["\"IF 2022\",    # 1 cell, such as `4.1`; `impact_factor` is read from `IF 2023`",
             "impact_factor_year = 2023"], &[r#"{"impact_factor":4.4,"impact_factor_year":2023,"citescore":7.5}"#];
     // Factors of a year that the file does not say: the draft asks.
     "journals", "Journal,ISSN,JIF\nHeart A,0028-4793,4.1\n",
@@ -127,7 +127,7 @@ const TABLES: &[Shape] = &cases![
     // Exact names, and an ISSN that repeats another column.
     "journals",
         "journal_full_title,issn,issn_print,issn_electronic\nAlpha Journal of Lungs,1533-4406,0028-4793,1533-4406\nBeta Archives,1865-1542,,1865-1542\n",
-        &["\"issn\",    # 2 valid ISSNs, such as `1533-4406`; `issn_print` is read from `issn_print`"],
+        &["\"issn\",    # 2 cells, such as `1533-4406`; `issn_print` is read from `issn_print`"],
         &[r#"{"name":"Alpha Journal of Lungs","issn_print":"0028-4793","issn_online":"1533-4406"}"#,
             r#"{"name":"Beta Archives","issn_print":null,"issn_online":"1865-1542"}"#];
     // A price list with a column of currencies.
@@ -142,14 +142,14 @@ const TABLES: &[Shape] = &cases![
             r#"{"publishing.apc_usd":1000.0}"#];
     // No price is in dollars.
     "journals", "Journal,APC,Currency\nHeart A,2500,EUR\nHeart B,900,GBP\n",
-        &["\"APC\",    # 2 numbers, such as `2500`; no row has US dollars in `Currency`",
+        &["\"APC\",    # 2 cells, such as `2500`; no row has US dollars in `Currency`",
             "\"Currency\",    # 2 cells, such as `EUR`"], &[r#"{"publishing.apc_usd":null}"#, "{}"];
     // Two header rows with a group of prices, and a title above.
     "journals",
         "Price list 2026,,,,,\nISSN,Title,Publishing model,List price,,\n,,,USD,EUR,GBP\n0028-4793,Heart A,Hybrid,3000,2600,2300\n\
             1474-547X,Heart B,Open access,3100,2700,2400\n",
         &["header_rows = 2", "\"List price USD\" = \"publishing_apc_usd\"",
-            "\"List price EUR\",    # 2 numbers, such as `2600`"],
+            "\"List price EUR\",    # 2 cells, such as `2600`"],
         &[r#"{"name":"Heart A","publishing.access":"hybrid","publishing.apc_usd":3000.0}"#,
             r#"{"publishing.access":"open"}"#];
     // Prices in columns that name their currency.
@@ -160,7 +160,7 @@ const TABLES: &[Shape] = &cases![
         &[r#"{"publishing.apc_usd":2500.0}"#, r#"{"publishing.apc_usd":null}"#, "{}"];
     // A header of a price with a foreign sign alone.
     "journals", "Journal,APC (€)\nHeart A,2000\n",
-        &["\"APC (€)\",    # 1 number, such as `2000`; prices in another currency than US dollars"],
+        &["\"APC (€)\",    # 1 cell, such as `2000`; prices in another currency than US dollars"],
         &[r#"{"publishing.apc_usd":null}"#];
     // A national register with codes, Spanish headers and zeros for ISSNs.
     "journals", "Código,Título de la revista,ISSN impreso,ISSN electrónico,Editorial,País,Página web\n\
@@ -170,7 +170,7 @@ const TABLES: &[Shape] = &cases![
             r#"{"name":"Revista Beta","issn_print":null,"issn_online":"1533-4406"}"#];
     // Polish and French headers.
     "journals", "Lp.;Tytuł czasopisma;ISSN druk;e-ISSN;Wydawca;Punkty\n1;Serce;0028-4793;1533-4406;Dom;140\n",
-        &["\"Punkty\",    # 1 number, such as `140`"],
+        &["\"Punkty\",    # 1 cell, such as `140`"],
         &[r#"{"name":"Serce","issn_print":"0028-4793","issn_online":"1533-4406","publisher":"Dom"}"#];
     "journals",
         "Titre de la revue;Éditeur;ISSN papier;ISSN en ligne;Facteur d'impact 2023\nCœur;Maison;0028-4793;1533-4406;3,2\n",
@@ -178,11 +178,11 @@ const TABLES: &[Shape] = &cases![
         &[r#"{"name":"Cœur","publisher":"Maison","impact_factor":3.2,"impact_factor_year":2023}"#];
     // Ids of another database, and an unnamed column at the right.
     "journals", "ID,Journal,Publisher,\n17,Heart A,House,new\n18,Heart B,House,\n",
-        &["\"ID\",    # 2 numbers, such as `17`; map it to `id` only if", "\"=D\",    # 1 cell, such as `new`"],
+        &["\"ID\",    # 2 cells, such as `17`; map it to `id` only if", "\"=D\",    # 1 cell, such as `new`"],
         &[r#"{"id":1,"name":"Heart A"}"#, r#"{"id":2,"name":"Heart B"}"#];
     // The index of a data frame, and a column of booleans.
     "journals", ",title,issn,is_oa\n0,Heart A,0028-4793,True\n1,Heart B,1533-4406,False\n",
-        &["\"=A\",    # 2 numbers, such as `0`",
+        &["\"=A\",    # 2 cells, such as `0`",
             "\"is_oa\",    # 2 cells, such as `True`; not read as `publishing_access`"],
         &[r#"{"name":"Heart A","issn_print":"0028-4793"}"#, r#"{"issn_print":"1533-4406"}"#];
     // Words of access, one of which is unknown.
@@ -200,7 +200,7 @@ const TABLES: &[Shape] = &cases![
     "conferences", "title,full_name,year,date,start,end,place,city,country\n\
             ADys,Alpha Days,2026,\"May 3, 2026\",2026-05-03,2026-05-05,\"Graz, Styria\",Graz,Austria\nBDys,Beta Days,2026,\"June 3, 2026\",2026-06-03,2026-06-05,\"Bonn\",Bonn,Germany\n",
         &["\"title\",    # 2 cells, such as `ADys`; `name` is read from `full_name`",
-            "\"date\",    # 2 dates, such as `May 3, 2026`; `start_date` is read from `start`"],
+            "\"date\",    # 2 cells, such as `May 3, 2026`; `start_date` is read from `start`"],
         &[r#"{"name":"Alpha Days","year":2026,"start_date":"2026-05-03","end_date":"2026-05-05","city":"Graz","country":"Austria"}"#,
             r#"{"name":"Beta Days","start_date":"2026-06-03","end_date":"2026-06-05","city":"Bonn","country":"Germany"}"#];
     // Deadlines of conferences, as programs write them.
@@ -211,7 +211,7 @@ const TABLES: &[Shape] = &cases![
             r#"{"name":"Beta Days","abstract_due_date":"2026-02-15"}"#];
     "conferences",
         "name,url,cfpUrl,cfpEndDate,startDate,endDate,city,country,online\nAlpha Days,https://alpha.example,https://alpha.example/cfp,2026-01-15,2026-05-03,2026-05-05,Graz,Austria,false\n",
-        &["\"cfpUrl\",    # 1 web address, such as `https://alpha.example/cfp`; `url` is read from `url`",
+        &["\"cfpUrl\",    # 1 cell, such as `https://alpha.example/cfp`; `url` is read from `url`",
             "\"cfpEndDate\" = \"abstract_due_date\""],
         &[r#"{"url":"https://alpha.example","abstract_due_date":"2026-01-15","end_date":"2026-05-05"}"#];
     // A society's calendar: ranges, places, the number of each society, and notes.
@@ -271,8 +271,8 @@ const TABLES: &[Shape] = &cases![
         &[r#"{"formats.oral":true,"formats.poster":false,"formats.encore":null,"start_date_status":"confirmed"}"#];
     // A column whose name says one thing, and its cells another.
     "conferences", "Event,Start,Registration opens,Location\nHeart Days,2026-03-12,2025-09-01,https://map.example/1\n",
-        &["\"Registration opens\",    # 1 date, such as `2025-09-01`",
-            "\"Location\",    # 1 web address, such as `https://map.example/1`; not read as `city`"],
+        &["\"Registration opens\",    # 1 cell, such as `2025-09-01`",
+            "\"Location\",    # 1 cell, such as `https://map.example/1`; not read as `city`"],
         &[r#"{"start_date":"2026-03-12","city":null}"#];
     // Two columns of one name, the second with countries; dates with short years, in an order that only their days show.
     "conferences", "Event,Start,Location,Location,Deadline\nHeart Days,5/13/26,Vienna,Austria,Closed\n",
@@ -416,11 +416,11 @@ const OBJECTS: &[Shape] = &cases![
     // A web site: titles as it shows them, and the address of the venue.
     "conferences",
         r#"{"data":{"events":[{"id":3,"title":{"rendered":"Heart Days"},"venue":{"url":"https://hall.example","country":{"name":"Italy"}}}]}}"#,
-        &["\"venue.url\",    # 1 web address"], &[r#"{"name":"Heart Days","country":"Italy","url":null}"#];
+        &["\"venue.url\",    # 1 cell"], &[r#"{"name":"Heart Days","country":"Italy","url":null}"#];
     // The day of a post is not that of its event.
     "conferences",
         r#"[{"date":"2025-05-05T10:00:00","title":{"rendered":"Heart Days"},"acf":{"start_date":"20260105","end_date":"20260108"}}]"#,
-        &["\"date\",    # 1 date"],
+        &["\"date\",    # 1 cell"],
         &[r#"{"name":"Heart Days","start_date":"2026-01-05","end_date":"2026-01-08","year":2026}"#];
     // Prices in a list, next to the one in dollars.
     "journals",
@@ -435,7 +435,7 @@ fn objects_are_drafted_by_their_paths() {
         {"title":"Beta Days","when":{"start":"2026-06-03"},"venue":{"city":"Graz"},"areas":["Cardiology","Surgery"]}]"#;
     site.write("list.json", rows);
     let recipe = draft(&site, "conferences", "list.json");
-    let part = "\"id\",    # 1 number, such as `7`; map it to `id` only if";
+    let part = "\"id\",    # 1 cell, such as `7`; map it to `id` only if";
     write_recipe(&site, rows, &recipe, &[part]);
     let done = import_new(&site, "list.json");
     assert_eq!(done.code, Some(0), "{recipe}{done:?}");

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::bucket::BucketUrl;
 use crate::cli::arguments::{parse_note, path_parser};
-use crate::cli::common::{AccessChange, Common, open_log, require_folder, warn_of_pause};
+use crate::cli::common::{AccessChange, Common, SealArgs, require_folder, warn_of_pause};
 use crate::cli::output::{can_ask, confirm, counted, note, warn};
 use crate::model::{Dataset, Joined, PerDataset, Printable, Timestamp, now, parse_time};
 use crate::replicate::replica::StateLoader;
@@ -37,9 +37,8 @@ pub struct BackupArgs {
     /// beginning, UTC)
     #[arg(long, value_name = "TIME", requires = "from", value_parser = parse_moment)]
     at: Option<Timestamp>,
-    /// The file with the seal key, which encrypts the bucket
-    #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
-    seal_key: Option<PathBuf>,
+    #[command(flatten)]
+    seal: SealArgs,
 }
 
 fn parse_moment(text: &str) -> Result<Timestamp, String> {
@@ -91,7 +90,7 @@ fn describe_counts(records: impl IntoIterator<Item = (Dataset, u64)>) -> String 
 fn backup_from(url: &BucketUrl, common: &Common, args: &BackupArgs) -> Result<BackupReport> {
     require_folder(&args.file)?;
     check_target(&common.resolved_db(), &args.file)?;
-    let log = open_log(url, args.seal_key.as_deref())?;
+    let log = args.seal.open_log(url)?;
     if args.at.is_some_and(|at| at > now()) {
         warn("--at is in the future: the backup has no commit that is made until then");
     }
@@ -289,9 +288,8 @@ pub struct CheckArgs {
     /// state plus all entries gives each later state and a sound database
     #[arg(long, value_name = "URL")]
     from: Option<BucketUrl>,
-    /// The file with the seal key, which encrypts the bucket
-    #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
-    seal_key: Option<PathBuf>,
+    #[command(flatten)]
+    seal: SealArgs,
 }
 
 pub fn run_check(common: &Common, args: &CheckArgs) -> Result<ExitCode> {
@@ -332,7 +330,7 @@ pub fn run_check(common: &Common, args: &CheckArgs) -> Result<ExitCode> {
 
 /// Checks a bucket.
 fn check_bucket(url: &BucketUrl, common: &Common, args: &CheckArgs) -> Result<ExitCode> {
-    let log = open_log(url, args.seal_key.as_deref())?;
+    let log = args.seal.open_log(url)?;
     let folder =
         tempfile::tempdir().context("cannot create a temporary folder for the database")?;
     let audit = audit(&log, &folder.path().join("checked.redb"))?;

@@ -19,6 +19,7 @@ use crate::cli::arguments::{one_of, path_parser};
 use crate::cli::common::Common;
 use crate::cli::output::{at, counted, list_findings};
 use crate::cli::sheets::WorkbookWriter;
+use crate::disk::folder_of;
 use crate::import::read::source::WORKBOOK_STEM;
 use crate::import::{self, FileFormat, MergeOptions, Refusal, RowKind, Source, SourceOptions};
 use crate::model::{
@@ -99,10 +100,9 @@ impl ExportTarget {
             .extension()
             .is_some_and(|ending| ending.eq_ignore_ascii_case("xlsx"))
             && !given.is_dir();
-        let format = args.format.unwrap_or(if is_workbook {
-            FileFormat::Xlsx
-        } else {
-            FileFormat::Jsonl
+        let format = args.format.unwrap_or(match is_workbook {
+            true => FileFormat::Xlsx,
+            false => FileFormat::Jsonl,
         });
         if is_workbook && format != FileFormat::Xlsx {
             bail!(
@@ -110,19 +110,15 @@ impl ExportTarget {
                 given.display()
             );
         }
-        let workbook = if is_workbook {
-            given.clone()
+        let default_name = given.join(WORKBOOK_STEM).with_extension("xlsx");
+        let folder = if is_workbook {
+            folder_of(&given)
         } else {
-            given.join(WORKBOOK_STEM).with_extension("xlsx")
-        };
-        let folder = match given.parent() {
-            Some(parent) if is_workbook && parent.as_os_str().is_empty() => PathBuf::from("."),
-            Some(parent) if is_workbook => parent.to_owned(),
-            _ => given,
+            &given
         };
         let target = ExportTarget {
-            folder,
-            workbook,
+            folder: folder.to_owned(),
+            workbook: if is_workbook { given } else { default_name },
             format,
             permissions,
         };
@@ -219,19 +215,12 @@ impl FilePermissions {
             .ancestors()
             .take_while(|above| !above.as_os_str().is_empty() && !above.is_dir())
             .collect();
-        for folder in missing.into_iter().rev() {
-            match DirBuilder::new().mode(0o700).create(folder) {
-                // A path such as `new/..` exists once `new` is created.
-                Err(error) if error.kind() == ErrorKind::AlreadyExists && folder.is_dir() => {
-                    continue;
-                }
-                created => created?,
-            }
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700).create(folder)?;
+        for folder in missing {
             let mode = self.mode_for(std::fs::metadata(folder)?.gid());
-            std::fs::set_permissions(
-                folder,
-                Permissions::from_mode(0o700 | mode | (mode & 0o444) >> 2),
-            )?;
+            let mode = 0o700 | mode | (mode & 0o444) >> 2;
+            std::fs::set_permissions(folder, Permissions::from_mode(mode))?;
         }
         Ok(())
     }
@@ -369,20 +358,17 @@ fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> Result<E
         }
         bail!("{name}: there is no row; a recipe needs the header of a table, or objects")
     };
-    let body = draft.recipe;
-    let lacks_name =
-        "No column is read as `name`, so no row can be new: map the right one under [columns].";
-    let title = format!(
+    let mut head = vec![format!(
         "A recipe for {}. Check each line; docs/recipes.md explains them.",
         Printable(&name)
-    );
-    let head = (!draft.has_name).then(|| lacks_name.to_owned());
-    let head = head
-        .into_iter()
-        .chain([title])
-        .chain(run_recipe(&body, &sources)?);
-    let head: String = head.map(|line| format!("# {line}\n")).collect();
-    let recipe = head + &body;
+    )];
+    if !draft.has_name {
+        let lacks =
+            "No column is read as `name`, so no row can be new: map the right one under [columns].";
+        head.insert(0, lacks.to_owned());
+    }
+    head.extend(run_recipe(&draft.recipe, &sources)?);
+    let recipe = format!("# {}\n{}", head.join("\n# "), draft.recipe);
     common.result(
         &json!({ "kind": kind.to_string(), "recipe": recipe }),
         recipe.trim_end(),
@@ -398,36 +384,30 @@ fn run_recipe(recipe: &str, sources: &[Source]) -> Result<Vec<String>> {
     let rows = match read {
         Ok(rows) => rows,
         Err(error) => {
-            return Ok(vec![format!(
-                "The file cannot be read so: {}",
-                Printable(&error.to_string())
-            )]);
+            let error = error.to_string();
+            let line = format!("The file cannot be read so: {}", Printable(&error));
+            return Ok(vec![line]);
         }
     };
     let mut lines = Vec::new();
     for of_kind in rows.filled_fields() {
         let filled = of_kind.fields.iter().filter(|(_, count)| *count > 0);
-        let filled = filled
-            .map(|(field, count)| format!("{field} {count}"))
-            .joined(", ");
+        let filled = filled.map(|(field, count)| format!("{field} {count}"));
         let rows = counted(of_kind.rows, "row");
+        let filled = filled.joined(", ");
         lines.push(format!("The whole file has {rows}. Filled: {filled}."));
     }
     let empty = Writer::of_copy(Path::new(""))?;
-    let bad = match import::merge(rows, &empty.snapshot()?, &MergeOptions::default()) {
-        Ok(_) => return Ok(lines),
-        Err(Refusal::BadRows(bad)) => bad,
+    match import::merge(rows, &empty.snapshot()?, &MergeOptions::default()) {
+        Ok(_) => {}
+        Err(Refusal::BadRows(bad)) => {
+            let faults = counted(bad.total(), "fault");
+            lines.push(format!("{faults} would refuse the import:"));
+            let listed = list_findings(&bad, false);
+            lines.extend(listed.iter().map(|line| format!("  {line}")));
+        }
         Err(refusal) => return Err(refusal.into()),
-    };
-    lines.push(format!(
-        "{} would refuse the import:",
-        counted(bad.total(), "fault")
-    ));
-    lines.extend(
-        list_findings(&bad, false)
-            .iter()
-            .map(|line| format!("  {line}")),
-    );
+    }
     Ok(lines)
 }
 

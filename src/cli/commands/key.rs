@@ -11,27 +11,36 @@ use serde_json::{Value, json};
 use crate::cli::arguments::{parse_duration, parse_end, parse_plain_text};
 use crate::cli::commands::license::find_license;
 use crate::cli::common::{AccessChange, Common};
-use crate::cli::output::{note, table};
+use crate::cli::output::{note, table, unknown_name};
 use crate::model::{
-    ApiKey, Dataset, KeyRecord, KeyStatus, Printable, Timestamp, nearest, now, parse_network,
+    ApiKey, Dataset, KeyRecord, KeyStatus, Printable, Timestamp, now, parse_network,
 };
 use crate::serve::operators::usage::{FeedSeen, KeyUse, Refusal, read_all};
+use crate::store::Edit;
 use crate::store::write::licensing::KeySettings;
-use crate::store::{Edit, StoreError};
 
 /// The subcommands of `medfeed key`.
 #[derive(Subcommand)]
 pub enum KeyCommand {
     /// Create a key for a license; it is shown once
+    #[command(after_help = "Examples:\n  \
+        medfeed key create --license acme --label \"Acme data team\"\n  \
+        medfeed key create --license acme --expires 30d --allow-ip 192.0.2.0/24")]
     Create(CreateArgs),
     /// List all keys with their status and last use
+    #[command(after_help = "Examples:\n  \
+        medfeed key list")]
     List,
     /// Revoke a key at once
+    #[command(after_help = "Examples:\n  \
+        medfeed key revoke key_0123456789")]
     Revoke {
         /// The key's id, from `medfeed key list`
         id: String,
     },
     /// Replace a key with a new one that has the same settings
+    #[command(after_help = "Examples:\n  \
+        medfeed key replace key_0123456789 --overlap 24h")]
     Replace {
         /// The key's id, from `medfeed key list`
         id: String,
@@ -207,12 +216,18 @@ fn require_key(edit: &Edit<'_>, id: &str) -> Result<()> {
         bail!("this is the key itself; use its id, which `medfeed key list` shows");
     }
     let snapshot = edit.base()?;
-    let keys = snapshot.list_keys();
-    match nearest(id, keys.iter().map(|key| key.id.as_str())) {
-        _ if keys.iter().any(|key| key.id == id) => Ok(()),
-        Some(near) => bail!("there is no key `{id}`; did you mean `{near}`?"),
-        None => Err(StoreError::NoSuchKey(id.to_owned()).into()),
+    let keys = snapshot.list_keys().into_iter();
+    let ids = keys.map(|key| &*key.id);
+    if ids.clone().any(|known| known == id) {
+        return Ok(());
     }
+    let problem = format!("there is no key `{id}`");
+    Err(unknown_name(
+        problem,
+        id,
+        ids,
+        "`medfeed key list` lists all",
+    ))
 }
 
 fn revoke(common: &Common, id: &str) -> Result<AccessChange> {

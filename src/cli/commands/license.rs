@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::cli::arguments::{parse_note, parse_plain_text, parse_text, parse_years};
 use crate::cli::common::{AccessChange, Common};
-use crate::cli::output::{confirm, counted, table};
+use crate::cli::output::{confirm, counted, table, unknown_name};
 use crate::model::country::same_country;
 use crate::model::license::RuleSet;
 use crate::model::{
@@ -24,20 +24,32 @@ use crate::store::{Snapshot, StoreError};
 #[derive(Subcommand)]
 pub enum LicenseCommand {
     /// Create a license, or replace its whole scope
+    #[command(after_help = "Examples:\n  \
+        medfeed license set acme --dataset conferences --dataset journals\n  \
+        medfeed license set acme --dataset conferences --therapy-area Oncology --country Japan --year 2025..2027\n  \
+        medfeed license set acme --dataset conferences --rate-limit 1200 --widen --dry-run")]
     Set(SetArgs),
     /// List all licenses
+    #[command(after_help = "Examples:\n  \
+        medfeed license list")]
     List,
     /// Show one license
+    #[command(after_help = "Examples:\n  \
+        medfeed license show acme")]
     Show {
         /// The name of the license
         name: String,
     },
     /// Remove a license and revoke its keys
+    #[command(after_help = "Examples:\n  \
+        medfeed license remove acme")]
     Remove {
         /// The name of the license
         name: String,
     },
     /// Explain why a license shows a record, or does not
+    #[command(after_help = "Examples:\n  \
+        medfeed license explain acme conferences 17")]
     Explain {
         /// The name of the license
         name: String,
@@ -116,10 +128,11 @@ pub fn run(common: &Common, command: LicenseCommand) -> Result<ExitCode> {
                 &args.scope(),
                 common.yes || args.dry_run,
             )?;
-            match set(common, &args, warnings, &[])? {
-                Some(access) => common.await_publication(access),
-                None => Ok(ExitCode::SUCCESS),
+            let access = set(common, &args, warnings, &[])?;
+            if args.dry_run {
+                return Ok(ExitCode::SUCCESS);
             }
+            common.await_publication(access)
         }
         LicenseCommand::List => list(common),
         LicenseCommand::Show { name } => show(common, &name),
@@ -150,19 +163,11 @@ fn sets(scope: &Scope) -> [(String, Option<String>); 4] {
 
 /// Years as on the command line: `2024, 2026..2028`.
 fn in_ranges(years: &BTreeSet<u16>) -> String {
-    let mut ranges: Vec<(u16, u16)> = Vec::new();
-    for year in years {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == *year => *last = *year,
-            _ => ranges.push((*year, *year)),
-        }
-    }
-    let texts = ranges.into_iter().map(|(first, last)| {
-        if first == last {
-            first.to_string()
-        } else {
-            format!("{first}..{last}")
-        }
+    let years: Vec<u16> = years.iter().copied().collect();
+    let ranges = years.chunk_by(|one, next| one + 1 == *next);
+    let texts = ranges.map(|range| match range {
+        [first, .., last] => format!("{first}..{last}"),
+        single => single.iter().joined(""),
     });
     texts.joined(", ")
 }
@@ -171,14 +176,13 @@ fn given<T: Ord>(values: Vec<T>) -> Option<BTreeSet<T>> {
     (!values.is_empty()).then(|| values.into_iter().collect())
 }
 
-/// Sets a license. `accepted` are the losses that the user was asked about. Returns the effect of the commit; `None`
-/// for a dry run.
+/// Sets a license. `accepted` are the losses that the user was asked about. Returns the effect of the commit.
 fn set(
     common: &Common,
     args: &SetArgs,
     warnings: Vec<String>,
     accepted: &[String],
-) -> Result<Option<AccessChange>> {
+) -> Result<AccessChange> {
     let scope = args.scope();
     let writer = common.open_to_change(args.create, args.dry_run)?;
     let mut edit = writer.begin()?;
@@ -216,11 +220,10 @@ fn set(
     json["note"] = json!(args.note);
     json["warnings"] = json!(warnings);
     common.result(&json, text)?;
-    let access = match is_narrower {
+    Ok(match is_narrower {
         true => AccessChange::Narrowed,
         false => AccessChange::None,
-    };
-    Ok((!args.dry_run).then_some(access))
+    })
 }
 
 /// The scope in the words of `medfeed log`.
@@ -328,14 +331,13 @@ fn list(common: &Common) -> Result<ExitCode> {
 
 /// Finds a license by its name. The error suggests a similar name.
 pub fn find_license<'s>(snapshot: &'s Snapshot, name: &str) -> Result<&'s License> {
-    if let Some(license) = snapshot.find_license_named(name) {
-        return Ok(license);
-    }
-    let licenses = snapshot.list_licenses();
-    match nearest(name, licenses.iter().map(|license| license.name.as_str())) {
-        Some(near) => bail!("there is no license `{name}`; did you mean `{near}`?"),
-        None => Err(StoreError::NoSuchLicense(name.to_owned()).into()),
-    }
+    let found = snapshot.find_license_named(name);
+    found.map(|license| &**license).ok_or_else(|| {
+        let problem = format!("there is no license `{name}`");
+        let licenses = snapshot.list_licenses().into_iter();
+        let names = licenses.map(|license| &*license.name);
+        unknown_name(problem, name, names, "`medfeed license list` lists all")
+    })
 }
 
 fn show(common: &Common, name: &str) -> Result<ExitCode> {
@@ -380,7 +382,10 @@ fn explain(common: &Common, name: &str, dataset: Dataset, id: Id) -> Result<Exit
     let reader = common.open_reader()?;
     let snapshot = reader.newest();
     let scope = &find_license(snapshot, name)?.scope;
-    let (exists, reasons) = with_fields!(dataset, F => reasons::<F>(snapshot, id, scope)?);
+    let (exists, reasons) = with_fields!(dataset, F => {
+        let record = snapshot.find_stored::<F>(id)?;
+        (record.is_some(), why_hidden(scope, record.as_ref().map(Curated::fields)))
+    });
     let visible = reasons.is_empty();
     let shown = Printable(name);
     let mut text = if visible {
@@ -395,17 +400,6 @@ fn explain(common: &Common, name: &str, dataset: Dataset, id: Id) -> Result<Exit
         "license": name, "dataset": dataset, "id": id, "exists": exists, "visible": visible, "reasons": reasons
     });
     common.result(&json, text)
-}
-
-/// Whether the record exists, and why a license does not show it.
-fn reasons<F: RecordFields>(
-    snapshot: &Snapshot,
-    id: Id,
-    scope: &Scope,
-) -> Result<(bool, Vec<String>), StoreError> {
-    let record = snapshot.find_stored::<F>(id)?;
-    let fields = record.as_ref().map(Curated::fields);
-    Ok((record.is_some(), why_hidden(scope, fields)))
 }
 
 /// Why a license does not show a record; nothing if it does. `fields` are `None` if there is no such record.
@@ -427,13 +421,16 @@ pub fn why_hidden<F: RecordFields>(scope: &Scope, fields: Option<&F>) -> Vec<Str
             texts => texts.join(", ").into(),
         };
         let has = if has.is_empty() { "none" } else { &has };
-        let allowed = scope.set(rule).map(RuleSet::values).unwrap_or_default();
-        let allows = allowed.join(", ");
+        let allows = values_of(scope, rule).join(", ");
         reasons.push(format!(
             "{rule}: the record has {has}, the license allows {allows}"
         ));
     }
     reasons
+}
+
+fn values_of(scope: &Scope, rule: Rule) -> Vec<String> {
+    scope.set(rule).map(RuleSet::values).unwrap_or_default()
 }
 
 /// Asks about each new value that looks like a misspelt known one, and warns of all other unknown values. With `yes` it
@@ -458,26 +455,12 @@ fn check_values(common: &Common, license: &str, scope: &Scope, yes: bool) -> Res
         })?;
     }
     let mut warnings = Vec::new();
-    for (what, stated, accepted, known) in [
-        (
-            "has the therapy area",
-            &scope.therapy_areas,
-            accepted.therapy_areas,
-            &areas,
-        ),
-        (
-            "is in the country",
-            &scope.countries,
-            accepted.countries,
-            &countries,
-        ),
+    for (what, rule, known) in [
+        ("has the therapy area", Rule::TherapyAreas, &areas),
+        ("is in the country", Rule::Countries, &countries),
     ] {
-        let accepted = accepted.unwrap_or_default();
-        for given in stated
-            .iter()
-            .flatten()
-            .filter(|given| !known.contains(*given))
-        {
+        let [given, accepted] = [scope, &accepted].map(|scope| values_of(scope, rule));
+        for given in given.iter().filter(|given| !known.contains(*given)) {
             let is_new = !accepted.contains(given);
             let mut parts = given.split([',', ';']).map(str::trim);
             if is_new && !yes && parts.all(|part| known.contains(part)) {

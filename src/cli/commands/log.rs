@@ -10,14 +10,14 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::cli::change::{NamedRecord, text_of, value_of};
+use crate::cli::change::NamedRecord;
 use crate::cli::commands::license::why_hidden;
 use crate::cli::common::Common;
-use crate::cli::output::table;
+use crate::cli::output::{table, unknown_name};
 use crate::import::findings::cut;
 use crate::model::{
     Curated, Dataset, Id, Joined, Printable, RecordFields, References, Timestamp, first_of,
-    json as record_json, match_form, nearest, parse_time, with_fields,
+    json as record_json, match_form, parse_time, with_fields,
 };
 use crate::store::{ImportCounts, RowCounts, Snapshot, StoreError, StoredCommit};
 
@@ -257,13 +257,12 @@ fn show_named<F: RecordFields>(
         Ok(())
     })?;
     match &*found {
-        [] => match nearest(name, names.iter().map(String::as_str)) {
-            Some(near) => bail!(
-                "no record of {} is named `{name}`; did you mean `{near}`?",
-                F::DATASET
-            ),
-            None => bail!("no record of {} is named `{name}`", F::DATASET),
-        },
+        [] => {
+            let problem = format!("no record of {} is named `{name}`", F::DATASET);
+            let names = names.iter().map(String::as_str);
+            let remedy = "check its spelling, or give its id";
+            Err(unknown_name(problem, name, names, remedy))
+        }
         [one] => show_record::<F>(common, snapshot, one.id),
         several => {
             let lines = several
@@ -318,13 +317,11 @@ fn describe_fields<F: RecordFields>(record: &Curated<F>, references: &References
         .max()
         .unwrap_or_default();
     for (field, value) in fields.iter().zip(record.fields().values()) {
-        let value = text_of(&value_of(value, references));
-        let _ = writeln!(
-            text,
-            "  {:<width$}  {}",
-            field.name,
-            Printable(value.as_deref().unwrap_or("-"))
-        );
+        let value = match &*value.to_csv(references) {
+            "" => "-".to_owned(),
+            cell => Printable(cell).to_string(),
+        };
+        let _ = writeln!(text, "  {:<width$}  {value}", field.name);
     }
     text
 }

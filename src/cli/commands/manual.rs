@@ -6,11 +6,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Command;
+use clap::builder::Resettable;
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use crate::cli::examples;
 use crate::cli::output::{at, print_file, print_line};
 
 /// The exit codes of commands whose description lists none.
@@ -105,16 +105,11 @@ pub fn pages(folder: Option<PathBuf>, program: Command) -> Result<ExitCode> {
 
 /// Collects the pages of a command and its subcommands, each with the name of its file.
 fn collect(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
-    let man = Man::new(command.clone()).source(concat!("medfeed ", env!("CARGO_PKG_VERSION")));
+    // The examples have a section of another name.
+    let man = Man::new(command.clone().after_help(Resettable::Reset));
+    let man = man.source(concat!("medfeed ", env!("CARGO_PKG_VERSION")));
     let mut page = Vec::new();
-    man.render_title(&mut page)?;
-    man.render_name_section(&mut page)?;
-    man.render_synopsis_section(&mut page)?;
-    man.render_description_section(&mut page)?;
-    man.render_options_section(&mut page)?;
-    if command.has_subcommands() {
-        man.render_subcommands_section(&mut page)?;
-    }
+    man.render(&mut page)?;
     further_sections(command).to_writer(&mut page)?;
     pages.push((man.get_filename(), page));
     command
@@ -129,16 +124,14 @@ fn further_sections(command: &Command) -> Roff {
     if !about.is_some_and(|about| about.to_string().contains("Exit codes: ")) {
         add_section(&mut page, "EXIT STATUS", &EXIT_STATUS);
     }
-    let full_name = command.get_bin_name().unwrap_or_default();
-    let path = full_name.strip_prefix("medfeed ").unwrap_or_default();
-    if path.is_empty() {
+    if command.get_name() == "medfeed" {
         add_section(&mut page, "FILES", &FILES);
         add_section(&mut page, "ENVIRONMENT", &ENVIRONMENT);
     }
-    let examples = examples::of(path);
-    if !examples.is_empty() {
+    if let Some(help) = command.get_after_help().map(ToString::to_string) {
+        let lines = help.replace("Examples:\n  ", "").replace("\n  ", "\n");
         page.control("SH", ["EXAMPLES"]).control("nf", []);
-        page.text([roman(examples.join("\n"))]).control("fi", []);
+        page.text([roman(lines)]).control("fi", []);
     }
     page
 }

@@ -1,6 +1,5 @@
 //! `medfeed promote`.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +9,13 @@ use clap::Args;
 use serde_json::json;
 
 use crate::bucket::BucketUrl;
-use crate::cli::common::{Common, open_log, warn_of_pause};
+use crate::cli::common::{Common, SealArgs, warn_of_pause};
 use crate::cli::output::confirm;
 use crate::model::ShellWord;
 use crate::replicate::publisher::lock::PublisherLock;
 use crate::replicate::publisher::{PublishSettings, Publisher};
 use crate::replicate::replica::promote::Promoted;
-use crate::replicate::replica::{Replica, ReplicaStatus};
+use crate::replicate::replica::{LogReader, Replica, ReplicaStatus};
 use crate::store::StoreError;
 use crate::store::replication::ReplicaWriter;
 
@@ -25,9 +24,8 @@ use crate::store::replication::ReplicaWriter;
 pub struct PromoteArgs {
     /// The bucket that the replica follows
     url: BucketUrl,
-    /// The file with the seal key, which encrypts the bucket
-    #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
-    seal_key: Option<PathBuf>,
+    #[command(flatten)]
+    seal: SealArgs,
     /// Promote this file as it is, even if the bucket lost entries or the end of its log is unknown. The log starts
     /// over with the whole state of this file
     #[arg(long)]
@@ -52,10 +50,10 @@ pub fn run(common: &Common, args: &PromoteArgs) -> Result<ExitCode> {
     };
     warn_of_pause(common.open_reader()?.newest().commit());
     confirm(&question, common.yes, "promoted")?;
-    let promoted = if args.start_over {
-        start_over(common, args)?
-    } else {
-        take_over(common, args, since)?
+    let log = args.seal.open_log(&args.url)?;
+    let promoted = match args.start_over {
+        true => start_over(common, url, &log)?,
+        false => take_over(common, log, since)?,
     };
     let slot = promoted.slot;
     let seq_before = promoted.before.seq;
@@ -87,8 +85,7 @@ fn open_replica(common: &Common, url: &BucketUrl) -> Result<ReplicaWriter> {
     })
 }
 
-fn take_over(common: &Common, args: &PromoteArgs, since: u64) -> Result<Promoted> {
-    let log = open_log(&args.url, args.seal_key.as_deref())?;
+fn take_over(common: &Common, log: LogReader, since: u64) -> Result<Promoted> {
     let status = Arc::new(ReplicaStatus::new(Duration::MAX));
     let keep_going = &|| true;
     // The lock's name identifies an entry of an earlier run that was killed.
@@ -102,9 +99,8 @@ fn take_over(common: &Common, args: &PromoteArgs, since: u64) -> Result<Promoted
 }
 
 /// Makes the file an origin, then publishes its whole state.
-fn start_over(common: &Common, args: &PromoteArgs) -> Result<Promoted> {
-    let log = open_log(&args.url, args.seal_key.as_deref())?;
-    let promoted = Replica::start_over(&common.db, &log)?;
+fn start_over(common: &Common, url: &BucketUrl, log: &LogReader) -> Result<Promoted> {
+    let promoted = Replica::start_over(&common.db, log)?;
     let settings = PublishSettings::once(common.wait, true);
     let published = Publisher::start(
         &common.db,
@@ -117,7 +113,7 @@ fn start_over(common: &Common, args: &PromoteArgs) -> Result<Promoted> {
         anyhow!(
             "{error}. {} is an origin now, but not published yet; run `medfeed publish {} --start-over`",
             common.db.display(),
-            ShellWord(&args.url.to_string())
+            ShellWord(&url.to_string())
         )
     })?;
     Ok(Promoted {

@@ -1,13 +1,12 @@
 //! `medfeed publish`.
 
-use std::path::PathBuf;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use sd_notify::NotifyState;
 use serde_json::json;
@@ -15,7 +14,7 @@ use serde_json::json;
 use crate::bucket::BucketUrl;
 use crate::cli::arguments::{parse_duration, parse_interval, parse_switch};
 use crate::cli::commands::serve::{AdminArgs, LogArgs, NO_RUNTIME};
-use crate::cli::common::{Common, NOT_PUBLISHED, open_log};
+use crate::cli::common::{Common, NOT_PUBLISHED, SealArgs};
 use crate::cli::output::{counted, describe_error, print_error, print_line};
 use crate::model::{Joined, Printable};
 use crate::replicate::entry::EntryHeader;
@@ -56,10 +55,8 @@ pub struct PublishArgs {
     /// whether another one took over. At least 10ms
     #[arg(long, env = "MEDFEED_HEARTBEAT", value_name = "TIME", default_value = "40s", value_parser = parse_interval)]
     heartbeat: Duration,
-    /// Encrypt the bucket with the seal key in this file, which replicas need too; create one with `openssl rand -hex
-    /// 64`
-    #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
-    seal_key: Option<PathBuf>,
+    #[command(flatten)]
+    seal: SealArgs,
     /// Continue a log whose end this database does not contain, with the whole state of the database; commits that only
     /// the log has are lost
     #[arg(long, conflicts_with = "status")]
@@ -77,7 +74,7 @@ pub struct PublishArgs {
 }
 
 pub fn run(common: &Common, args: PublishArgs) -> Result<ExitCode> {
-    let log = open_log(&args.bucket, args.seal_key.as_deref())?;
+    let log = args.seal.open_log(&args.bucket)?;
     if args.status {
         return match PublicationStatus::read(&common.db, &log) {
             Ok(status) => show(common, &args.bucket, &status),
@@ -85,7 +82,12 @@ pub fn run(common: &Common, args: PublishArgs) -> Result<ExitCode> {
         };
     }
     let is_once = args.once;
-    let admin = args.admin()?;
+    let admin = if is_once {
+        AdminArgs::default()
+    } else {
+        args.admin
+    };
+    admin.refuse_plain_http(args.plain_http)?;
     let _log = args.log.start(if is_once { "warn" } else { "info" })?;
     let settings = PublishSettings {
         once: is_once,
@@ -117,21 +119,6 @@ pub fn run(common: &Common, args: PublishArgs) -> Result<ExitCode> {
         }
         None if is_once => Ok(ExitCode::from(NOT_PUBLISHED)),
         None => Ok(ExitCode::SUCCESS),
-    }
-}
-
-impl PublishArgs {
-    /// The options for monitoring, which `--once` ignores.
-    fn admin(&self) -> Result<AdminArgs> {
-        if self.once {
-            return Ok(AdminArgs::default());
-        }
-        match self.admin.admin_listen {
-            Some(address) if !address.ip().is_loopback() && !self.plain_http => bail!(
-                "{address} can be reached from other machines; listen on 127.0.0.1, or accept that with --plain-http"
-            ),
-            _ => Ok(self.admin.clone()),
-        }
     }
 }
 
@@ -228,7 +215,7 @@ fn show(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> Result<
         "waiting_commits": match status.waiting {
             Some(Waiting::Nothing) => Some(0),
             Some(Waiting::Commits { count, .. }) => Some(count),
-            Some(Waiting::State | Waiting::Elsewhere) | None => None,
+            _ => None,
         },
         "behind_s": status.waiting.and_then(Waiting::behind_s),
         "fenced": status.fenced,

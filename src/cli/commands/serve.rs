@@ -21,7 +21,7 @@ use crate::cli::arguments::{
     parse_contact, parse_duration, parse_filter, parse_interval, parse_listen, parse_public_url,
     parse_switch, parse_text, parse_url,
 };
-use crate::cli::common::{Common, open_log, require_folder};
+use crate::cli::common::{Common, SealArgs, require_folder};
 use crate::cli::output::{can_draw, print_line};
 use crate::model::{Printable, ShellWord, parse_network};
 use crate::replicate::replica::{Replica, ReplicaStatus};
@@ -124,14 +124,8 @@ pub struct ServeArgs {
     #[arg(long, env = "MEDFEED_POLL", value_name = "TIME", default_value = "1s", value_parser = parse_interval,
           help_heading = "Replica")]
     poll: Duration,
-    /// The file with the seal key, which encrypts the bucket
-    #[arg(
-        long,
-        env = "MEDFEED_SEAL_KEY",
-        value_name = "FILE",
-        help_heading = "Replica"
-    )]
-    seal_key: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "Replica")]
+    seal: SealArgs,
 }
 
 impl ServeArgs {
@@ -141,8 +135,8 @@ impl ServeArgs {
             return Ok(None);
         };
         require_folder(&common.resolved_db())?;
-        let log = open_log(url, self.seal_key.as_deref())?;
-        if self.seal_key.is_none() {
+        let log = self.seal.open_log(url)?;
+        if self.seal.seal_key.is_none() {
             tracing::warn!(
                 "the bucket is not sealed: anyone who can read it sees all records, and anyone who can write to it can create API keys; run publisher and replicas with --seal-key FILE"
             );
@@ -162,19 +156,12 @@ impl ServeArgs {
 
     /// Refuses to speak plain HTTP to other machines without `--plain-http`. Monitoring always speaks plain HTTP.
     fn refuse_plain_http(&self, listening: SocketAddr) -> Result<()> {
-        let is_exposed = |address: &SocketAddr| !address.ip().is_loopback() && !self.plain_http;
-        if self.tls_cert.is_none() && is_exposed(&listening) {
+        if self.tls_cert.is_none() && !listening.ip().is_loopback() && !self.plain_http {
             bail!(
                 "{listening} can be reached from other machines, and keys must not travel in plain text; add --tls-cert and --tls-key, listen on 127.0.0.1 behind a proxy that speaks HTTPS, or accept plain HTTP with --plain-http"
             );
         }
-        if let Some(address) = self.admin.admin_listen.filter(is_exposed) {
-            bail!(
-                "--admin-listen {address} can be reached from other machines, and monitoring speaks plain HTTP; listen on \
-                 127.0.0.1, or accept that with --plain-http"
-            );
-        }
-        Ok(())
+        self.admin.refuse_plain_http(self.plain_http)
     }
 
     /// Opens the database that is served. A replica exists already.
@@ -248,6 +235,17 @@ pub struct AdminArgs {
 }
 
 impl AdminArgs {
+    /// Refuses an address that other machines can reach, unless plain HTTP is accepted.
+    pub fn refuse_plain_http(&self, is_accepted: bool) -> Result<()> {
+        match self.admin_listen {
+            Some(address) if !address.ip().is_loopback() && !is_accepted => bail!(
+                "--admin-listen {address} can be reached from other machines, and monitoring speaks plain HTTP; listen on \
+                 127.0.0.1, or accept that with --plain-http"
+            ),
+            _ => Ok(()),
+        }
+    }
+
     /// Listens for monitoring; `None` without `--admin-listen`.
     pub async fn listen(self) -> Result<Option<AdminSetup>> {
         let Some(address) = self.admin_listen else {

@@ -93,7 +93,7 @@ pub(in crate::import) fn each_part(
                     kind,
                     name: format!("{}[{}]", source.name, name.trim()).into(),
                     encoding: None,
-                    container: sheet.container(),
+                    container: sheet.container,
                     separator: b',',
                     read: Box::new(move |rows| sheet.read(&bounds, rows)),
                 })?;

@@ -21,7 +21,7 @@ use crate::cli::common::Common;
 use crate::cli::output::print_line;
 use crate::explorer::{Demo, DemoEdit, DemoLicense};
 use crate::import::{self, MergeOptions, ReadOptions, Source, SourceOptions};
-use crate::model::{ConferenceFields, Curated, Dataset, DateStatus, Id, Joined, Scope, ShellWord};
+use crate::model::{ConferenceFields, Curated, Dataset, Id, Joined, PerDataset, Scope, ShellWord};
 use crate::query::sync_token;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::watching::background::BackgroundTask;
@@ -123,8 +123,7 @@ fn introduce(url: &str, database: &Path, sample: &DemoData, curating: bool) -> R
     let DemoData {
         full_key,
         narrow_key,
-        conferences,
-        journals,
+        records,
         conference_id,
         token,
         ..
@@ -140,7 +139,7 @@ fn introduce(url: &str, database: &Path, sample: &DemoData, curating: bool) -> R
         "
 Open {url}/ in a browser: two licenses side by side{curator}.
 
-Serving {conferences} conferences and {journals} journals from a temporary database. Try in another terminal:
+Serving {} conferences and {} journals from a temporary database. Try in another terminal:
 
   # the size of the datasets (no key needed)
   curl '{url}/v1/status'
@@ -172,7 +171,8 @@ The API reference is at {url}/docs. Change the data while it is served, then req
   echo '{{\"id\": {conference_id}, \"venue\": \"Hall 7\"}}' |
     {program} --db {database} import --dataset conferences -
 
-Ctrl-C stops the server and removes the database."
+Ctrl-C stops the server and removes the database.",
+        records.conferences, records.journals
     ))
 }
 
@@ -206,8 +206,7 @@ type Edited = (Id, Vec<String>);
 struct DemoData {
     full_key: String,
     narrow_key: String,
-    conferences: u64,
-    journals: u64,
+    records: PerDataset<u64>,
     /// The conference in the printed commands, which is never edited.
     conference_id: Id,
     /// A sync token of the conferences, for the full license.
@@ -279,10 +278,9 @@ fn load(folder: &Path, database: &Path, wait: Duration) -> Result<DemoData> {
         .clone()
         .rfind(|conference| conference.fields().abbv.as_deref() == Some("ASCO"))
         .map_or(Id::MIN, Curated::id);
-    // Edits confirm start dates, and messages need a short name.
+    // Messages need a short name.
     let edited = conferences.filter(|conference| {
-        let fields = conference.fields();
-        conference.id() != conference_id && fields.start_date.is_some() && fields.abbv.is_some()
+        conference.id() != conference_id && conference.fields().abbv.is_some()
     });
     let (narrow, others) = edited
         .map(|conference| (conference.id(), conference.fields().therapy_areas.to_vec()))
@@ -290,8 +288,7 @@ fn load(folder: &Path, database: &Path, wait: Duration) -> Result<DemoData> {
     Ok(DemoData {
         full_key: full_key.reveal().to_owned(),
         narrow_key: narrow_key.reveal().to_owned(),
-        conferences: snapshot.totals().records[Dataset::Conferences],
-        journals: snapshot.totals().records[Dataset::Journals],
+        records: snapshot.totals().records,
         conference_id,
         token: Sealer::new(snapshot.secret()).seal_sync_token(&sync_token(&view, None)?),
         narrow,
@@ -355,9 +352,8 @@ impl Curator {
         };
         let mut fields = stored.into_fields();
         let did = match step {
-            0 => confirm(&mut fields),
+            0 | 2 => move_venue(&mut fields, round),
             1 => leave_area(&mut fields),
-            2 => move_venue(&mut fields, round),
             _ => {
                 fields.therapy_areas.clone_from(areas);
                 format!("was filed under {NARROW_AREA} again")
@@ -386,20 +382,6 @@ impl Curator {
         };
         Ok(Some((edit, commit.seq)))
     }
-}
-
-/// Confirms the start date, or puts it under review again.
-fn confirm(fields: &mut ConferenceFields) -> String {
-    let day = fields
-        .start_date
-        .map(|day| day.strftime("%-d %B %Y").to_string())
-        .unwrap_or_default();
-    let (status, words) = match fields.start_date_status {
-        Some(DateStatus::Confirmed) => (DateStatus::Check, "is under review again"),
-        _ => (DateStatus::Confirmed, "was confirmed"),
-    };
-    fields.start_date_status = Some(status);
-    format!("starts on {day}; this {words}")
 }
 
 /// Moves the conference to another hall.

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 use indicatif::ProgressBar;
 use serde_json::json;
 use strum::VariantNames;
@@ -29,13 +30,6 @@ use crate::model::{Head, Joined, message};
 use crate::store::Writer;
 use crate::store::write::edit::BatchOutcome;
 
-/// Parses the number of bad rows that may be left out.
-fn parse_allowed_faults(text: &str) -> Result<usize, String> {
-    let most = Findings::MAX_KEPT;
-    let count = text.parse().ok().filter(|count| *count <= most);
-    count.ok_or_else(|| format!("write a number of rows from 0 to {most}"))
-}
-
 /// Arguments of `medfeed import`.
 #[derive(Args)]
 pub struct ImportArgs {
@@ -53,7 +47,7 @@ pub struct ImportArgs {
     allow_removals: Option<u64>,
     /// Import the other rows if at most N rows are bad, and list the bad ones
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, conflicts_with = "replace",
-        value_parser = parse_allowed_faults)]
+        value_parser = RangedU64ValueParser::<usize>::new().range(0..=Findings::MAX_KEPT as u64))]
     allow_faults: usize,
     /// Write the bad rows to a new file, as they are in their source, each with its fault. Corrected there, they are
     /// imported by the same recipe

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::mem;
 
 use super::content::{
-    DraftColumn, days_in, has_digit, has_issn, is_absence, is_data, is_place, kind_of_cells,
+    DraftColumn, days_in, has_digit, has_issn, is_absence, is_address, is_data, is_place, is_range,
 };
 use super::names::{KnownName, known_name, price_name, year_of};
 use crate::import::lint::is_area;
@@ -15,7 +15,7 @@ use crate::import::read::row_kind::RowKind;
 use crate::import::read::shared_cells::split_at_signs;
 use crate::import::read::table_cell::Notation;
 use crate::model::country::is_country;
-use crate::model::fold::{fold, is_blank};
+use crate::model::fold::fold;
 
 /// The field of prices in US dollars.
 pub(super) const PRICE: &str = "publishing_apc_usd";
@@ -78,13 +78,7 @@ impl Assigned {
             self.columns[column].fields = fields;
             return;
         };
-        // The second of two columns such as `ISSN1` and `ISSN2`.
-        let is_second = field == ISSN_COLUMNS[0]
-            && self.column_of(ISSN_COLUMNS[1]).is_none()
-            && without_number(&self.columns[column]) == without_number(other);
-        if is_second {
-            self.columns[column].fields = vec![ISSN_COLUMNS[1]];
-        } else if other.field().is_some_and(|field| field.kind.is_list()) {
+        if other.field().is_some_and(|field| field.kind.is_list()) {
             self.columns[column].fields = fields;
         } else {
             let reason = format!("`{field}` is read from `{}`", other.name);
@@ -140,10 +134,13 @@ fn guessed_candidates(kind: RowKind, columns: &[DraftColumn]) -> Vec<KnownName> 
         });
     }
     let guessed = columns.iter().enumerate().map(|(rank, column)| {
-        let fields = match kind_of_cells(column) {
-            _ if texts == [rank] => "name",
-            Some((.., fields)) => fields,
-            None => "",
+        let fields = match () {
+            () if texts == [rank] => "name",
+            () if column.are_mostly(is_address) => "url",
+            () if column.are_mostly(has_issn) => "issn_print",
+            () if column.are_mostly(is_range) => "start_date+end_date",
+            () if column.are_mostly(is_place) => "city+country",
+            () => "",
         };
         let mut fields: Vec<&str> = fields.split('+').collect();
         fields.retain(|field| kind.table().index_of(field).is_some());
@@ -241,23 +238,15 @@ fn by_precedence(candidates: &[KnownName], columns: &[DraftColumn]) -> Vec<usize
             _ if fields.iter().all(has_column) => 2,
             _ => 0,
         };
-        let length: usize = column.texts().map(str::len).sum();
         (
             group,
             column.cells.is_empty(),
             *rank,
             Reverse(year_of(&column.header)),
             Reverse(column.cells.len()),
-            Reverse(length),
         )
     });
     order
-}
-
-/// Returns the header of a column without the number at its end.
-fn without_number(column: &DraftColumn) -> &str {
-    let is_number = |sign: char| sign.is_ascii_digit() || is_blank(sign);
-    column.header.trim_end_matches(is_number)
 }
 
 /// Returns the index of the column with currencies that is nearest to a column.

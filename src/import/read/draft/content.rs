@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::civil::Date;
 
 use super::names::year_of;
-use crate::import::lint::{is_area, is_placeholder, may_be_name};
+use crate::import::lint::{is_placeholder, may_be_name};
 use crate::import::read::cell_text::web_address;
 use crate::import::read::cells::normalize;
 use crate::import::read::dates::{DateOrder, date_range};
@@ -31,8 +31,6 @@ pub(super) struct DraftColumn {
     pub header: String,
     /// The cells of the sample that are not blank.
     pub cells: Vec<TableCell<'static>>,
-    /// Whether no row of the sample is blank.
-    pub is_full: bool,
     /// The fields that the column contains; none if it is ignored.
     pub fields: Vec<&'static str>,
     /// Why the column is ignored, although its header names a field.
@@ -194,32 +192,4 @@ pub(super) fn is_data(cell: &TableCell<'_>) -> bool {
     let is_year = text.len() == 4 && year_of(text).is_some();
     !is_year
         && (is_number(text) || cell.is_date || has_issn(text) || is_range(text) || is_address(text))
-}
-
-/// A kind of cells: its recognizer, the names of one and of several, and the fields that probably contain them.
-pub(super) type CellKind = (fn(&str) -> bool, [&'static str; 2], &'static str);
-
-/// Returns the kind of most cells of a column.
-pub(super) fn kind_of_cells(column: &DraftColumn) -> Option<CellKind> {
-    const KINDS: [CellKind; 6] = [
-        (is_address, ["web address", "web addresses"], "url"),
-        (has_issn, ["valid ISSN", "valid ISSNs"], "issn_print"),
-        (is_range, ["date", "dates"], "start_date+end_date"),
-        (is_place, ["place", "places"], "city+country"),
-        (is_country, ["country", "countries"], ""),
-        (is_area, ["therapy area", "therapy areas"], ""),
-    ];
-    let mut kinds = KINDS.into_iter();
-    kinds.find(|(is, ..)| column.are_mostly(is))
-}
-
-/// Describes the cells of a column that is not empty, with their number.
-pub(super) fn described(column: &DraftColumn) -> String {
-    let names = match kind_of_cells(column) {
-        Some((_, names, _)) => names,
-        None if column.texts().all(is_number) => ["number", "numbers"],
-        None => ["cell", "cells"],
-    };
-    let count = column.cells.len();
-    format!("{count} {}", names[usize::from(count > 1)])
 }

@@ -73,7 +73,7 @@ fn has_second(kind: RowKind, rows: &[Row]) -> bool {
     })
 }
 
-/// Returns the columns of a table by the rows of its header and those below it. Equal columns with one header are one.
+/// Returns the columns of a table by the rows of its header and those below it.
 pub(super) fn columns(header: &[Row], body: &[Row]) -> Vec<DraftColumn> {
     let mut names = joined_header(header);
     let width = body.iter().map(Vec::len).max().unwrap_or(0);
@@ -81,20 +81,10 @@ pub(super) fn columns(header: &[Row], body: &[Row]) -> Vec<DraftColumn> {
     let numbered = numbered(&names);
     let mut columns: Vec<DraftColumn> = Vec::new();
     for (at, header) in names.into_iter().enumerate() {
-        let (form, number) = &numbered[at];
-        let mut before = numbered[..at].iter();
-        let first = before.position(|(other, _)| other == form && !form.is_empty());
-        let text_at = |row, at| cell_at(row, at).map(|cell| &cell.text);
-        if first.is_some_and(|first| {
-            body.iter()
-                .all(|row| text_at(row, first) == text_at(row, at))
-        }) {
-            continue;
-        }
-        let name = match number {
-            _ if form.is_empty() => format!("={}", column_letters(at)),
-            1 => header.clone(),
-            number => format!("{header}#{number}"),
+        let name = match &numbered[at] {
+            (form, _) if form.is_empty() => format!("={}", column_letters(at)),
+            (_, 1) => header.clone(),
+            (_, number) => format!("{header}#{number}"),
         };
         let cells = body.iter().filter_map(|row| cell_at(row, at).cloned());
         let cells: Vec<_> = cells.collect();
@@ -102,7 +92,6 @@ pub(super) fn columns(header: &[Row], body: &[Row]) -> Vec<DraftColumn> {
             columns.push(DraftColumn {
                 name,
                 header,
-                is_full: cells.len() == body.len(),
                 cells,
                 ..DraftColumn::default()
             });

@@ -29,7 +29,7 @@ use crate::model::flat;
 use crate::model::fold::comparable;
 use crate::model::printable::Printable;
 use assign::{Assigned, PRICE};
-use content::{DraftColumn, described};
+use content::DraftColumn;
 use header::{columns, find_header};
 use names::year_of;
 use notation::{Reading, date_order, decimal_sign, empty_in_field, empty_texts, list_separator};
@@ -46,10 +46,10 @@ pub fn draft_recipe(
         None => sheets_of(source)
             .map_err(|error| InputError::unreadable(Path::new(&*source.name), &error))?,
     };
-    let choices = match sheets.len() {
-        1 if sheet.is_none() => vec![&[][..]],
-        0 => vec![&[][..]],
-        _ => sheets.chunks(1).collect(),
+    // The only sheet needs no name.
+    let choices = match sheets.len() > 1 || sheet.is_some() {
+        true => sheets.chunks(1).collect(),
+        false => vec![&[][..]],
     };
     let mut drafts = Vec::new();
     let mut bad = Findings::default();
@@ -287,43 +287,28 @@ impl<'d> DraftText<'d> {
         }
     }
 
-    /// Returns the texts that count as empty in the fields of a column, with comments.
-    fn gaps_of(&self, column: &'d DraftColumn) -> Vec<(&'d str, String)> {
-        let gaps = empty_in_field(column, &self.empty, &self.sample.notation);
-        gaps.into_iter()
-            .map(|(text, count)| (text, cells(count)))
-            .collect()
-    }
-
+    /// Adds the texts that count as empty in the fields of single columns.
     fn push_gaps(&mut self) {
-        let mut title = "\n[empty_in]";
+        let before = self.toml.len();
         for column in &self.assigned.columns {
-            let gaps = self.gaps_of(column);
+            let gaps = empty_in_field(column, &self.empty, &self.sample.notation);
+            let gaps = gaps.into_iter().map(|(text, count)| (text, cells(count)));
+            let gaps: Vec<_> = gaps.collect();
             if let Some(field) = column.fields.first().filter(|_| !gaps.is_empty()) {
-                if !title.is_empty() {
-                    self.push(std::mem::take(&mut title));
-                }
                 self.push_list(field, gaps);
             }
+        }
+        if self.toml.len() > before {
+            self.toml.insert_str(before, "\n[empty_in]\n");
         }
     }
 
     fn push_constants(&mut self) {
         let mut constants: Vec<String> = Vec::new();
         if self.sample.kind == RowKind::Conferences {
-            // They are required in each row.
-            let is_full = |name: &str| {
-                let column = self
-                    .assigned
-                    .column_of(name)
-                    .filter(|column| column.is_full);
-                self.empty.is_empty()
-                    && column.is_some_and(|column| self.gaps_of(column).is_empty())
-            };
-            let statuses = ["start_date", "abstract_due_date", "late_breaking_due_date"];
-            let missing = statuses.map(|date| format!("{date}_status")).into_iter();
-            let missing = missing.filter(|name| !is_full(name));
-            constants.extend(missing.map(|name| format!("{name} = \"check\"")));
+            // A status is required in each row. Those of the file have precedence.
+            let dates = ["start_date", "abstract_due_date", "late_breaking_due_date"];
+            constants.extend(dates.map(|date| format!("{date}_status = \"check\"")));
         }
         match self.metric_year() {
             Some(year) => constants.push(format!("impact_factor_year = {year}")),
@@ -361,7 +346,7 @@ fn why_ignored(column: &DraftColumn) -> String {
     };
     format!(
         "{}, such as `{}`{reason}",
-        described(column),
+        cells(column.cells.len()),
         shown(example)
     )
 }

@@ -1,9 +1,12 @@
 //! The names of columns in public lists, and the fields that they probably contain.
 
 use std::ptr;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use crate::import::read::row_kind::RowKind;
-use crate::import::read::words::has_word;
+use crate::import::read::words::{has_word, pattern};
 use crate::model::field::FieldTable;
 use crate::model::fold::fold;
 
@@ -24,16 +27,9 @@ const FILLERS: &str = "the of de del della der des du la le el d l di do da for"
 /// Returns the words of a header in lower case, without accents and punctuation. `cfpEndDate` has three words, and
 /// `Date(s)` has one.
 fn words_of(header: &str) -> Vec<String> {
-    let mut parted = String::new();
-    let mut follows_lower = false;
-    for letter in header.replace("(s)", "s").chars() {
-        if letter.is_uppercase() && follows_lower {
-            parted.push(' ');
-        }
-        follows_lower = letter.is_lowercase();
-        parted.push(letter);
-    }
-    fold(&parted)
+    static JOINED: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\p{Lowercase})(\p{Uppercase})"));
+    let header = header.replace("(s)", "s");
+    fold(&JOINED.replace_all(&header, "$1 $2"))
         .split(|letter: char| !letter.is_alphanumeric())
         .filter(|word| !word.is_empty())
         .map(str::to_owned)
@@ -54,18 +50,11 @@ pub(super) fn year_of(header: &str) -> Option<u16> {
         .max()
 }
 
-/// Returns the words of a header without years and repetitions, and without the number in `Society 2` or `ISSN1`.
+/// Returns the words of a header without years and repetitions.
 fn plain(header: &str) -> Vec<String> {
     let mut words = words_of(header);
     words.retain(|word| year_in(word).is_none());
     words.dedup();
-    if let Some(last) = words.last_mut() {
-        let name = last.trim_end_matches(|sign: char| sign.is_ascii_digit());
-        if last.len() < name.len() + 3 {
-            last.truncate(name.len());
-        }
-    }
-    words.retain(|word| !word.is_empty());
     words
 }
 
@@ -80,6 +69,7 @@ pub(super) struct KnownName {
 /// Returns the fields that a header names, if it is a known name of a column of this kind of rows.
 pub(super) fn known_name(kind: RowKind, header: &str) -> Option<KnownName> {
     let words = plain(header);
+    let whole = words.join(" ");
     let squeezed = words.concat();
     let mut fields = kind.table().fields.iter();
     if let Some(field) = fields.find(|field| field.column.replace('_', "") == squeezed) {
@@ -87,6 +77,7 @@ pub(super) fn known_name(kind: RowKind, header: &str) -> Option<KnownName> {
         return Some(KnownName { fields, rank: 0 });
     }
     let name_of = |words: &[String]| known_name(kind, &words.join(" "));
+    let is_digit = |sign: char| sign.is_ascii_digit();
     name_in(kind, &kind.to_string(), &words)
         .or_else(|| name_in(kind, "shared", &words))
         .or_else(|| match &*words {
@@ -95,6 +86,10 @@ pub(super) fn known_name(kind: RowKind, header: &str) -> Option<KnownName> {
             [first, rest @ ..] if has_word(NOUNS, first) => name_of(rest),
             [first, rest @ ..] if has_word(GROUPS, first) => {
                 name_of(rest).filter(|known| !["name", "url"].contains(&known.fields[0]))
+            }
+            // `Society 2` or `Society2`.
+            [.., last] if last.ends_with(is_digit) => {
+                known_name(kind, whole.trim_end_matches(is_digit))
             }
             _ => None,
         })

@@ -30,14 +30,8 @@ const CHECKED_PARTS: [&str; 4] = ["sheet", "sharedstrings", "styles", "workbook"
 /// The hidden rows of each sheet, from 0.
 pub(super) type HiddenRows = HashMap<String, HashSet<u32>>;
 
-/// The format of a workbook in a zip archive.
-pub(super) enum Parts {
-    Xlsx(HiddenRows),
-    Ods,
-}
-
-/// Inflates all parts, at most `max_bytes`. Returns the format, with the hidden rows.
-pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<Parts> {
+/// Inflates all parts, at most `max_bytes`. Returns the hidden rows of an .xlsx file, or `None` for an .ods file.
+pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<Option<HiddenRows>> {
     let mut zip = ZipArchive::new(BufReader::new(file)).map_err(zip_error)?;
     if zip.index_for_name("xl/workbook.bin").is_some() {
         return Err(unusable(
@@ -67,11 +61,11 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<Parts> {
         rows_of_parts.insert(name, rows?);
     }
     if is_ods {
-        return Ok(Parts::Ods);
+        return Ok(None);
     }
     let parts = sheet_parts(&mut zip)?.into_iter();
     let hidden = parts.filter_map(|(sheet, part)| Some((sheet, rows_of_parts.remove(&part)?)));
-    Ok(Parts::Xlsx(hidden.collect()))
+    Ok(Some(hidden.collect()))
 }
 
 /// Checks what calamine cannot read, or would read as something else: positions, formats and values of cells. Returns the
@@ -129,13 +123,10 @@ fn has_attributes(tag: &BytesStart<'_>) -> bool {
         text.parse()
             .is_ok_and(|number: u32| number.to_string() == text)
     };
-    match tag.local_name().as_ref() {
-        "c" => value("s").is_none_or(|style| is_number(&style)),
-        "numFmt" | "xf" => value("numFmtId").is_none_or(|id| is_number(&id)),
-        "workbookPr" => value("date1904")
-            .is_none_or(|flag| ["", "0", "1", "false", "off", "true"].contains(&&*flag)),
-        _ => true,
-    }
+    let calendars = ["", "0", "1", "false", "off", "true"];
+    value("s").is_none_or(|style| is_number(&style))
+        && value("numFmtId").is_none_or(|id| is_number(&id))
+        && value("date1904").is_none_or(|flag| calendars.contains(&&*flag))
 }
 
 /// Returns the row of a cell, or a row itself, from 1. Returns `None` if no sheet has it.

@@ -5,9 +5,7 @@ use jiff::civil::Date;
 
 use super::archive::cell_name;
 use super::cells::Position;
-use super::format::{
-    CellFormat, DateParts, Meaning, OTHER_TEXT, PARTIAL_DATE, ROUNDED, Refusal, UNIT, UNSHOWN,
-};
+use super::format::{CellFormat, OTHER_TEXT, PARTIAL_DATE, Refusal, UNIT};
 use crate::import::read::table_cell::TableCell;
 use crate::model::message::{Message, message};
 
@@ -29,12 +27,9 @@ pub(super) struct CellStyles {
 
 impl CellStyles {
     pub fn new(styles: &[Style], is_1904: bool) -> CellStyles {
-        let formats = styles
-            .iter()
-            .map(|style| CellFormat::of_style(style.number_format.as_ref()));
-        let mut formats: Vec<CellFormat> = formats.collect();
+        let mut formats: Vec<CellFormat> = styles.iter().map(CellFormat::of_style).collect();
         if formats.is_empty() {
-            formats.push(CellFormat::of_style(None));
+            formats.push(CellFormat::new("General"));
         }
         CellStyles { formats, is_1904 }
     }
@@ -66,12 +61,8 @@ impl CellStyles {
             Data::Float(number) => self.number_cell(number, format, at),
             Data::DateTime(time) => self.number_cell(time.as_f64(), format, at),
             Data::DateTimeIso(text) | Data::DurationIso(text) => {
-                let parts = match format.meaning(MIN_INEXACT) {
-                    Meaning::Date(parts) => *parts,
-                    _ => DateParts::ALL,
-                };
                 match text.get(..10).and_then(|day| day.parse().ok()) {
-                    Some(day) => date_cell(day, text, parts, format, at),
+                    Some(day) => date_cell(day, text, format, at),
                     None => bad(text, NO_DATE),
                 }
             }
@@ -98,24 +89,20 @@ impl CellStyles {
             .parse()
             .unwrap_or(stored);
         let text = number.to_string();
-        let digits = match format.meaning(number) {
-            Meaning::Number(digits) => digits,
-            Meaning::Other(refusal) => return refused(text, *refusal, format, at),
-            Meaning::Date(parts) => {
+        let section = match format.section(number) {
+            Ok(section) if section.is_date() => {
                 return match day_of(number, self.is_1904) {
-                    Ok((day, clock)) => {
-                        let clock = if parts.show_all(day) { &*clock } else { "" };
-                        date_cell(day, format!("{day}{clock}"), *parts, format, at)
-                    }
+                    Ok((day, clock)) => date_cell(day, format!("{day}{clock}"), format, at),
                     Err((shown, message)) => bad(shown, message),
                 };
             }
+            section => section,
         };
-        if !digits.show_all(number, &text) {
-            let refusal = if number == 0.0 { UNSHOWN } else { ROUNDED };
-            return refused(text, refusal, format, at);
-        }
-        let cell = match digits.unit {
+        let unit = match section.and_then(|section| section.unit_of(number, &text)) {
+            Ok(unit) => Some(unit).filter(|unit| !unit.is_empty()),
+            Err(refusal) => return refused(text, refusal, format, at),
+        };
+        let cell = match unit {
             Some(_) => refused(text, UNIT, format, at),
             None if number.abs() >= MIN_INEXACT => bad(
                 stored.to_string(),
@@ -125,30 +112,26 @@ impl CellStyles {
         };
         TableCell {
             is_number: true,
-            unit: digits.unit.clone(),
+            unit,
             format: (!format.is_plain()).then(|| format.code.clone()),
             ..cell
         }
     }
 }
 
-/// Returns a cell that shows these parts of a date.
-fn date_cell(
-    day: Date,
-    text: String,
-    parts: DateParts,
-    format: &CellFormat,
-    at: Position,
-) -> TableCell<'static> {
-    if parts.show_all(day) {
-        return TableCell {
+/// Returns a cell with a date, of which the format may show a part only.
+fn date_cell(day: Date, text: String, format: &CellFormat, at: Position) -> TableCell<'static> {
+    let section = format.section(MIN_INEXACT).ok();
+    let part = section.filter(|section| section.is_date());
+    match part.and_then(|section| section.part_of(day)) {
+        None => TableCell {
             is_date: true,
             ..TableCell::text(text)
-        };
-    }
-    TableCell {
-        part_of_date: Some(parts.shown_part(day)),
-        ..refused(text, PARTIAL_DATE, format, at)
+        },
+        part_of_date => TableCell {
+            part_of_date,
+            ..refused(text, PARTIAL_DATE, format, at)
+        },
     }
 }
 

@@ -1,23 +1,13 @@
-//! The meaning of number formats. Each format is read once, not for each cell.
+//! Number formats: whether a cell shows its stored value. Each format code is parsed once, not for each cell.
 
 use std::mem;
 use std::sync::LazyLock;
 
-use calamine::NumberFormat;
+use calamine::Style;
 use jiff::civil::Date;
 use regex::Regex;
 
 use crate::import::read::words::{has_word, pattern};
-
-/// The meaning of numbers in a section of a format.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Meaning {
-    /// The stored number.
-    Number(Digits),
-    Date(DateParts),
-    /// Something else than the stored number.
-    Other(Refusal),
-}
 
 /// Why a cell is refused.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,76 +53,21 @@ pub(super) const OTHER_TEXT: Refusal = Refusal {
     remedy: "format the cell as text, and check its value",
 };
 
-/// The digits that a section shows.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Digits {
-    /// The maximum number of decimals. `None` for a dash, which accounting formats show for zero.
-    max_decimals: Option<usize>,
-    /// Whether the section shows nothing for zero, as `#` does.
-    hides_zero: bool,
-    /// The unit after or before the digits, other than US dollars.
-    pub unit: Option<String>,
-}
-
-impl Digits {
-    /// Returns true if the section shows all digits of the number, whose digits are `text`.
-    pub fn show_all(&self, number: f64, text: &str) -> bool {
-        let decimals = text.split_once('.').map_or("", |(_, decimals)| decimals);
-        match number {
-            0.0 => !self.hides_zero,
-            _ => self.max_decimals.is_some_and(|max| decimals.len() <= max),
-        }
-    }
-}
-
-/// The parts of a date that a section shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct DateParts {
-    /// The number of letters of the year.
-    year: usize,
-    has_month: bool,
-    has_day: bool,
-}
-
-impl DateParts {
-    /// Those of a whole date.
-    pub const ALL: DateParts = DateParts {
-        year: 4,
-        has_month: true,
-        has_day: true,
-    };
-
-    /// Returns the year and the month of a date, as far as the section shows them.
-    pub fn shown_part(self, day: Date) -> String {
-        match self.year {
-            0 => "TBD".to_owned(),
-            _ if self.has_month => format!("{}-{:02}", day.year(), day.month()),
-            _ => day.year().to_string(),
-        }
-    }
-
-    /// Returns true if the section shows the whole date.
-    pub fn show_all(self, day: Date) -> bool {
-        // With two digits, 1930 and 2030 look the same.
-        let has_year = self.year > 2 || self.year > 0 && (2000..2100).contains(&day.year());
-        has_year && self.has_month && self.has_day
-    }
-}
-
-/// The meaning of a format.
+/// A number format.
 #[derive(Debug)]
 pub(super) struct CellFormat {
     /// The format code, for messages.
     pub code: String,
     /// The sections for positive numbers, negative numbers and zero. No field has negative numbers.
-    sections: Vec<Meaning>,
+    sections: Vec<Section>,
     /// Whether texts are shown as they are.
     pub shows_text: bool,
 }
 
 impl CellFormat {
     /// Reads the number format of a style. The default is the general format.
-    pub fn of_style(format: Option<&NumberFormat>) -> CellFormat {
+    pub fn of_style(style: &Style) -> CellFormat {
+        let format = style.number_format.as_ref();
         let code = format.map_or("General", |format| &*format.format_code);
         // calamine has other codes for some built-in formats. Those that depend on Excel's language have the English code.
         let id = format.and_then(|format| format.format_id);
@@ -147,20 +82,15 @@ impl CellFormat {
     pub fn new(code: &str) -> CellFormat {
         let mut sections = read_sections(code);
         sections.truncate(4);
-        let has_text = |section: &mut Section| section.has("@");
         let text = match sections.len() {
             4 => sections.pop(),
-            _ => sections.pop_if(has_text),
+            _ => sections.pop_if(|section| section.has("@")),
         };
         let shows_text = text.is_none_or(|text| text.has("@G") && text.literals.trim().is_empty());
         if sections.is_empty() {
             // The text format shows numbers as the general format does.
-            sections.extend(read_sections("General"));
+            sections = read_sections("General");
         }
-        let sections = match sections.iter().any(|section| section.has("<")) {
-            true => vec![Meaning::Other(CONDITIONAL)],
-            false => sections.iter().map(Section::meaning).collect(),
-        };
         CellFormat {
             code: code.to_owned(),
             sections,
@@ -168,11 +98,12 @@ impl CellFormat {
         }
     }
 
-    /// Returns the meaning of a number.
-    pub fn meaning(&self, number: f64) -> &Meaning {
+    /// Returns the section for a number, unless it depends on a condition.
+    pub fn section(&self, number: f64) -> Result<&Section, Refusal> {
         match &*self.sections {
-            [_, _, zero, ..] if number == 0.0 => zero,
-            sections => &sections[0],
+            sections if sections.iter().any(|section| section.has("<")) => Err(CONDITIONAL),
+            [_, _, zero, ..] if number == 0.0 => Ok(zero),
+            sections => Ok(&sections[0]),
         }
     }
 
@@ -187,9 +118,15 @@ const DIGITS: &str = "0#?";
 /// The signs of dates and times, also of eras. `A` is AM or PM.
 const DATES: &str = "ymdhsgebA";
 
+/// `m` next to hours or seconds means minutes.
+static MINUTES: LazyLock<Regex> = LazyLock::new(|| pattern("h[^ymdsgeb]*m+|m+[^ymdhgeb]*s"));
+
+/// A unit that is the code of a currency, or contains the sign of one.
+static CURRENCY_UNIT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^[A-Z]{3}$|\p{Sc}"));
+
 /// The parsed code of a section.
 #[derive(Debug, Default)]
-struct Section {
+pub(super) struct Section {
     literals: String,
     /// The signs in their order. `G` is the general format, `E` an exponent, `<` a condition such as `>=100`, and `x` a
     /// literal, unless that is a blank or an apostrophe.
@@ -248,46 +185,43 @@ impl Section {
         } else if content.starts_with(['<', '>', '=']) {
             self.signs.push('<');
         } else if content
-            .to_ascii_lowercase()
-            .trim_matches(['h', 'm', 's'])
+            .trim_matches(['h', 'm', 's', 'H', 'M', 'S'])
             .is_empty()
         {
             self.signs.push('h');
         }
     }
 
-    fn meaning(&self) -> Meaning {
-        if self.has(DATES) {
-            return Meaning::Date(self.date_parts());
-        }
+    /// Returns true if the section shows a number as a date or a time.
+    pub fn is_date(&self) -> bool {
+        self.has(DATES)
+    }
+
+    /// Returns the unit that the section shows with a number, empty for US dollars and no unit. `text` has the digits of
+    /// the number.
+    pub fn unit_of(&self, number: f64, text: &str) -> Result<String, Refusal> {
+        let decimals = |text: &str| text.split_once('.').map_or(0, |(_, after)| after.len());
+        let shown = self.signs.replace([' ', 'x'], "");
         let has_digits = self.has(DIGITS);
         let has_zero = self.has("0");
         let has_dash = self.literals.contains(['-', '–', '—', '−']);
-        let shown = self.signs.replace([' ', 'x'], "");
-        let max_decimals = match shown.split_once('.') {
-            _ if self.has("G") && !has_digits => Some(usize::MAX),
-            _ if !has_digits => None,
-            None => Some(0),
-            Some((_, decimals)) => Some(decimals.len()),
-        };
+        let is_general = !has_digits && self.has("G");
         // A fraction, an exponent, or a text between digits.
         let digits = self.signs.trim_matches(|sign| !DIGITS.contains(sign));
         let is_divided = digits.contains('x') || self.has("/E");
-        Meaning::Other(match self.unit() {
-            _ if max_decimals.is_none() && !has_dash => UNSHOWN,
+        let is_negative = has_zero && (has_dash || self.literals.contains('('));
+        Err(match self.unit() {
+            _ if !has_digits && !has_dash && !is_general => UNSHOWN,
             _ if self.has("%") => PERCENT,
             // Commas after the last digit divide by 1,000.
             _ if shown.contains(",.") || shown.ends_with(',') => SCALED,
             None => CURRENCY,
-            Some(_) if is_divided => UNIT,
-            Some(_) if has_zero && (has_dash || self.literals.contains('(')) => UNIT,
-            Some(unit) => {
-                return Meaning::Number(Digits {
-                    max_decimals,
-                    hides_zero: has_digits && !has_zero && !has_dash,
-                    unit: Some(unit).filter(|unit| !unit.is_empty()),
-                });
-            }
+            Some(_) if is_divided || is_negative => UNIT,
+            // `#` shows nothing for zero, for which accounting formats show a dash.
+            Some(_) if number == 0.0 && has_digits && !has_zero && !has_dash => UNSHOWN,
+            Some(unit) if number == 0.0 || is_general => return Ok(unit),
+            Some(_) if !has_digits || decimals(text) > decimals(&shown) => ROUNDED,
+            Some(unit) => return Ok(unit),
         })
     }
 
@@ -295,40 +229,29 @@ impl Section {
     fn unit(&self) -> Option<String> {
         let mut unit = self.literals.clone();
         unit.retain(|letter| !letter.is_whitespace() && !"-+()'’–−".contains(letter));
-        let is_code = unit.len() == 3 && unit.bytes().all(|byte| byte.is_ascii_uppercase());
-        let is_symbol = |letter: char| {
-            matches!(
-                letter,
-                '$' | '¢' | '£' | '¤' | '¥' | '\u{20a0}'..='\u{20cf}' | '￥' | '￡'
-            )
-        };
         match &*unit {
-            "" | "$" | "USD" | "US$" | "$US" | "USD$" => Some(String::new()),
-            _ if is_code || unit.contains(is_symbol) => None,
+            "$" | "USD" | "US$" | "$US" | "USD$" => Some(String::new()),
+            _ if CURRENCY_UNIT.is_match(&unit) => None,
             _ => Some(unit),
         }
     }
 
-    fn date_parts(&self) -> DateParts {
-        let signs = self.signs.as_bytes();
-        let runs = signs.chunk_by(|one, next| one == next);
-        let dates = runs.filter(|run| DATES.contains(char::from(run[0])));
-        let dates: Vec<&[u8]> = dates.collect();
-        let mut parts = DateParts::default();
-        for (at, run) in dates.iter().enumerate() {
-            // `m` next to hours or seconds means minutes.
-            let is_minute = run.len() < 3
-                && (at > 0 && dates[at - 1][0] == b'h'
-                    || dates.get(at + 1).is_some_and(|next| next[0] == b's'));
-            match run[0] {
-                b'y' => parts.year = parts.year.max(run.len()),
-                b'm' if !is_minute => parts.has_month = true,
-                // More letters show the day of the week.
-                b'd' => parts.has_day |= run.len() < 3,
-                _ => {}
-            }
+    /// Returns the year and the month of a date as far as the section shows them, unless it shows the whole date.
+    pub fn part_of(&self, day: Date) -> Option<String> {
+        let signs = MINUTES.replace_all(&self.signs, "h");
+        let year_digits = signs.matches('y').count();
+        let has_month = signs.contains('m');
+        // More letters show the day of the week.
+        let mut days = signs.split(|sign| sign != 'd').map(str::len);
+        let has_day = days.any(|len| len == 1 || len == 2);
+        // With two digits, 1930 and 2030 look the same.
+        let has_year = year_digits > 2 || (2000..2100).contains(&day.year());
+        match year_digits {
+            0 => Some("TBD".to_owned()),
+            _ if has_year && has_month && has_day => None,
+            _ if has_month => Some(day.strftime("%Y-%m").to_string()),
+            _ => Some(day.year().to_string()),
         }
-        parts
     }
 }
 
@@ -339,19 +262,17 @@ mod tests {
     /// Returns what a format shows for a number, in a word or in those of the refusal.
     fn shown(code: &str, number: f64) -> String {
         let format = CellFormat::new(code);
-        let text = format!("{number}");
-        match format.meaning(number) {
-            Meaning::Number(digits) if !digits.show_all(number, &text) => match number {
-                0.0 => UNSHOWN.shows.to_owned(),
-                _ => "rounded".to_owned(),
-            },
-            Meaning::Number(Digits {
-                unit: Some(unit), ..
-            }) => unit.clone(),
-            Meaning::Number(_) if format.is_plain() => "same".to_owned(),
-            Meaning::Number(_) => "equal".to_owned(),
-            Meaning::Date(_) => "date".to_owned(),
-            Meaning::Other(refusal) => refusal.shows.to_owned(),
+        let section = match format.section(number) {
+            Ok(section) if section.is_date() => return "date".to_owned(),
+            Ok(section) => section,
+            Err(refusal) => return refusal.shows.to_owned(),
+        };
+        match section.unit_of(number, &format!("{number}")) {
+            Err(ROUNDED) => "rounded".to_owned(),
+            Err(refusal) => refusal.shows.to_owned(),
+            Ok(unit) if !unit.is_empty() => unit,
+            Ok(_) if format.is_plain() => "same".to_owned(),
+            Ok(_) => "equal".to_owned(),
         }
     }
 
@@ -447,11 +368,10 @@ mod tests {
         ];
         for (code, (year, expected)) in cases {
             let format = CellFormat::new(code);
-            let Meaning::Date(parts) = format.meaning(46_096.0) else {
-                panic!("{code}")
-            };
-            let show_all = parts.show_all(Date::new(year, 3, 15).unwrap());
-            assert_eq!(show_all, expected, "{code}");
+            let section = format.section(46_096.0).unwrap();
+            assert!(section.is_date(), "{code}");
+            let part = section.part_of(Date::new(year, 3, 15).unwrap());
+            assert_eq!(part.is_none(), expected, "{code}");
         }
     }
 

@@ -26,9 +26,9 @@ use crate::import::read::row_sink::{RowSink, TableRow};
 use crate::import::read::source::{OLE_MAGIC, RowKind, kind_from_name};
 use crate::import::read::table_cell::{Container, TableCell};
 use annotations::Annotations;
-use archive::{HiddenRows, NO_WORKBOOK, Parts, damaged, sheet_error, unreadable, unusable};
+use archive::{HiddenRows, NO_WORKBOOK, damaged, sheet_error, unreadable, unusable};
 use cell::CellStyles;
-use cells::{OLD_FORMATS, Position, SheetCells};
+use cells::{OLD_FORMATS, Position, SheetCells, old_cells, xlsx_cells};
 
 /// A workbook.
 pub(in crate::import) struct Workbook {
@@ -61,16 +61,16 @@ impl Workbook {
             });
             Sheets::Xls(book?)
         } else {
-            let parts = archive::check(&file, bounds.file_bytes)?;
+            let hidden = archive::check(&file, bounds.file_bytes)?;
             file.rewind()?;
             let file = BufReader::new(file);
-            match parts {
-                Parts::Ods => Sheets::Ods(Ods::new(file).map_err(|error| match error {
+            match hidden {
+                None => Sheets::Ods(Ods::new(file).map_err(|error| match error {
                     // The type of a text is shorter.
                     OdsError::InvalidMime(_) | OdsError::Io(_) => unusable(NO_WORKBOOK),
                     error => unreadable(error),
                 })?),
-                Parts::Xlsx(hidden) => {
+                Some(hidden) => {
                     hidden_rows = hidden;
                     Sheets::Xlsx(Xlsx::new(file).map_err(|error| match error {
                         XlsxError::FileNotFound(part) if part == "_rels/.rels" => {
@@ -104,22 +104,20 @@ impl Workbook {
         if !sheets.is_empty() {
             return Ok(chosen);
         }
-        let mut others = Vec::new();
-        for sheet in self.book.sheets_metadata() {
-            match kind_from_name(&sheet.name) {
-                Some(kind) if is_visible(sheet) => chosen.sheets.push((kind, sheet.name.clone())),
-                _ => others.push(sheet),
-            }
-        }
+        let visible = self.visible_sheets();
+        let named = visible.iter().cloned();
+        let named = named.filter_map(|name| Some((kind_from_name(&name)?, name)));
+        chosen.sheets = named.collect();
         // `default_kind` applies only if no sheet has a known name.
         if let Some(kind) = default_kind
             && chosen.sheets.is_empty()
-            && let [only] = &*self.visible_sheets()
+            && let [only] = &*visible
         {
-            others.retain(|other| other.name != *only);
             chosen.sheets.push((kind, only.clone()));
         }
-        let skipped = others.iter().map(|sheet| {
+        let mut others: Vec<&Sheet> = self.book.sheets_metadata().iter().collect();
+        others.retain(|other| chosen.sheets.iter().all(|(_, name)| *name != other.name));
+        let skipped = others.into_iter().map(|sheet| {
             let name = sheet.name.trim();
             match kind_from_name(name) {
                 Some(_) if is_table(sheet) => format!("`{name}` (hidden; unhide it to import it)"),
@@ -177,29 +175,36 @@ impl Workbook {
 
     /// Opens a sheet.
     pub fn sheet(&mut self, name: &str) -> io::Result<SheetRows<'_>> {
-        let mut annotations = Annotations::default();
-        let (cells, styles) = match &mut self.book {
+        let hidden_rows = self.hidden_rows.remove(name).unwrap_or_default();
+        let name = name.to_owned();
+        Ok(match &mut self.book {
             Sheets::Xlsx(book) => {
-                annotations = Annotations::read(book, name)?;
+                let annotations = Annotations::read(book, &name)?;
                 let is_1904 = book.has_1904_epoch();
-                let cells = book.worksheet_cells_reader(name).map_err(unreadable)?;
-                let styles = CellStyles::new(cells.styles(), is_1904);
-                (SheetCells::Xlsx(Box::new(cells)), styles)
+                let cells = book.worksheet_cells_reader(&name).map_err(unreadable)?;
+                SheetRows {
+                    container: Container::Sheet,
+                    styles: CellStyles::new(cells.styles(), is_1904),
+                    cells: xlsx_cells(cells),
+                    annotations,
+                    name,
+                    hidden_rows,
+                    last: None,
+                }
             }
             book => {
-                let range = book.worksheet_range(name).map_err(unreadable)?;
+                let range = book.worksheet_range(&name).map_err(unreadable)?;
                 let is_1904 = matches!(book, Sheets::Xls(book) if book.has_1904_epoch());
-                let styles = CellStyles::of_codes(&OLD_FORMATS, is_1904);
-                (SheetCells::old(&range), styles)
+                SheetRows {
+                    container: Container::OldSheet,
+                    styles: CellStyles::of_codes(&OLD_FORMATS, is_1904),
+                    cells: old_cells(&range),
+                    annotations: Annotations::default(),
+                    name,
+                    hidden_rows,
+                    last: None,
+                }
             }
-        };
-        Ok(SheetRows {
-            name: name.to_owned(),
-            cells,
-            styles,
-            annotations,
-            hidden_rows: self.hidden_rows.remove(name).unwrap_or_default(),
-            last: None,
         })
     }
 }
@@ -215,6 +220,8 @@ fn is_visible(sheet: &Sheet) -> bool {
 
 /// A sheet whose rows are read.
 pub(in crate::import) struct SheetRows<'a> {
+    /// What contains the cells.
+    pub container: Container,
     name: String,
     cells: SheetCells<'a>,
     styles: CellStyles,
@@ -225,14 +232,6 @@ pub(in crate::import) struct SheetRows<'a> {
 }
 
 impl SheetRows<'_> {
-    /// Returns what contains the cells.
-    pub fn container(&self) -> Container {
-        match self.cells {
-            SheetCells::Xlsx(_) => Container::Sheet,
-            SheetCells::Old(_) => Container::OldSheet,
-        }
-    }
-
     /// Reads the rows.
     pub fn read(mut self, bounds: &Bounds, table: &mut dyn RowSink) -> io::Result<()> {
         let mut next = self.next_cell()?;
@@ -275,11 +274,11 @@ impl SheetRows<'_> {
     /// Returns the next cell that is not empty, and its position.
     fn next_cell(&mut self) -> io::Result<Option<(Position, TableCell<'static>)>> {
         loop {
-            let next = self.cells.next();
-            let next = next.map_err(|error| sheet_error(&self.name, self.last, error))?;
-            let Some((position, value, style)) = next else {
+            let Some(next) = self.cells.next() else {
                 return Ok(None);
             };
+            let next = next.map_err(|error| sheet_error(&self.name, self.last, error));
+            let (position, value, style) = next?;
             self.last = Some(position);
             let mut cell = self.styles.cell(value, style, position);
             if cell.fault.is_none() {
