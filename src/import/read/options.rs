@@ -15,7 +15,7 @@ use crate::disk::describe_at;
 use crate::import::findings::Finding;
 use crate::model::country::{is_country, same_country};
 use crate::model::field::Field;
-use crate::model::fold::{comparable, fold, is_blank, nearest};
+use crate::model::fold::{fold, is_blank, nearest};
 use crate::model::message::{Message, message};
 use crate::model::value::ValueKind;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
@@ -363,13 +363,6 @@ impl ReadOptions {
             .filter(|(_, given)| given.column.matches(header, number, index))
             .min_by_key(|(_, given)| !given.column.is_specific())
             .map(|(at, found)| (at, &*found.fields))
-    }
-
-    /// Returns true if the options ignore the members of the object with this path.
-    pub(in crate::import) fn ignores(&self, path: &str) -> bool {
-        let path = comparable(path);
-        let mut columns = self.columns.iter().map(|given| &given.value);
-        columns.any(|given| given.fields.is_empty() && given.column.matches(&path, 1, None))
     }
 
     /// Returns the text that a value of the files means for a field: after its words are replaced, and `None` if it

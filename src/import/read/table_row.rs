@@ -16,9 +16,9 @@ use super::table_cell::{Container, Notation, TableCell};
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::RowEdit;
 use crate::model::message::{Message, message};
-use crate::model::value::ValueKind;
 use crate::model::value::json::is_empty;
 use crate::model::value::text::{ITEM_SEPARATOR, split_at};
+use crate::model::value::{JsonType, ValueKind};
 use crate::model::{Fields, Id};
 
 /// Reads the cells of a row.
@@ -78,16 +78,21 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
         }
         let mut found = Vec::new();
         for (meaning, at_columns) in &columns.sources {
-            if let ColumnMeaning::Fields(fields) = meaning {
-                let field = &F::table().fields[fields[0]].column;
-                found.clear();
-                found.extend(filled_cells(cells, at_columns));
-                if columns.pass_filters(Some(field), cells) {
+            found.clear();
+            found.extend(filled_cells(cells, at_columns));
+            match meaning {
+                ColumnMeaning::Fields(fields) => {
+                    let field = &F::table().fields[fields[0]].column;
+                    if !columns.pass_filters(Some(field), cells) {
+                        self.count_unmet(field, &found);
+                        found.clear();
+                    }
                     self.read_cells(fields, &found);
-                } else {
-                    self.count_unmet(field, &found);
-                    self.read_cells(fields, &[]);
                 }
+                ColumnMeaning::Object(fields) => {
+                    self.read_object(fields, &columns.names[at_columns[0]], &found);
+                }
+                _ => {}
             }
         }
         self.set_open_year();
@@ -106,6 +111,21 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
             statement: self.statement.into(),
         };
         Some((id.ok()?, edit))
+    }
+
+    /// Empties the fields of an object that is null.
+    fn read_object(&mut self, fields: &[usize], path: &str, cells: &[&TableCell<'_>]) {
+        for cell in cells {
+            if cell.json.is_none() && cell.text.is_empty() {
+                fields
+                    .iter()
+                    .for_each(|index| self.statement.set_null(*index));
+            } else {
+                let found = cell.json_type().unwrap_or(JsonType::Text);
+                let message = message!("is {found}; write an object");
+                self.faults.push_value(&path, &cell.text, message);
+            }
+        }
     }
 
     /// Counts a cell that is left empty, since its row lacks a value that its field needs.

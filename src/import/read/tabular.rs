@@ -335,7 +335,10 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
                 Some(fault) => faults.push_row(None, fault),
                 None => {
                     let names = joined_header(header);
-                    columns = Columns::read::<F>(names, options, container, faults);
+                    let mut found = Columns::new(names, options, faults);
+                    if found.find_fields::<F>(options, container, faults).is_some() {
+                        columns = Some(found);
+                    }
                 }
             }
             if let (Some(columns), Container::OldSheet) = (&columns, container) {
