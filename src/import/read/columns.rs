@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::column_name::{column_letters, is_within};
-use super::options::{Given, ReadOptions, RowFilter, columns_of};
+use super::options::{Given, OptionEffect, ReadOptions, RowFilter, columns_of};
 use super::table_cell::{Container, TableCell};
 use crate::import::findings::shortened;
 use crate::import::row_faults::RowFaults;
@@ -63,12 +63,7 @@ impl ColumnMeaning {
         number: usize,
         index: Option<usize>,
     ) -> Option<ColumnMeaning> {
-        // No column name is that long.
-        let header = if header.len() <= 256 {
-            comparable(header)
-        } else {
-            String::new()
-        };
+        let header = comparable(header);
         let own = |name: &str| {
             // Columns are lower case, so that only `_` has to be left out.
             let is = |column: &str| column.bytes().filter(|byte| *byte != b'_').eq(name.bytes());
@@ -133,16 +128,6 @@ pub(in crate::import) fn identify_rows<F: Fields>(
     })
 }
 
-/// A constant for a field.
-pub(in crate::import) struct ColumnConstant<'o> {
-    /// The index of the field.
-    pub index: usize,
-    pub text: &'o str,
-    /// The index of the metric whose year the field is, if the recipe or the header name the metric. Without the metric,
-    /// its year says nothing.
-    pub metric: Option<usize>,
-}
-
 /// The columns of a table.
 pub(in crate::import) struct Columns<'o> {
     /// The meaning of each column.
@@ -157,8 +142,10 @@ pub(in crate::import) struct Columns<'o> {
     pub sources: Vec<(ColumnMeaning, Vec<usize>)>,
     /// The filters of the options, each with the index of its column. In an object it may be absent.
     filters: Vec<(Option<usize>, &'o Given<RowFilter>)>,
-    /// The constants for fields without a value in a row.
-    pub constants: Vec<ColumnConstant<'o>>,
+    /// The constants for fields without a value in a row, by the index of the field.
+    pub constants: Vec<(usize, &'o str)>,
+    /// The index of the impact factor, if the header or the recipe names it. Its year as a constant needs it.
+    pub metric: Option<usize>,
 }
 
 impl<'o> Columns<'o> {
@@ -203,6 +190,7 @@ impl<'o> Columns<'o> {
             names,
             sources: Vec::new(),
             constants: Vec::new(),
+            metric: None,
         }
     }
 
@@ -268,20 +256,14 @@ impl<'o> Columns<'o> {
 
     /// Finds the fields with a constant.
     fn find_constants(&mut self, table: &FieldTable, options: &'o ReadOptions) {
-        let factor = table.index_of("impact_factor").filter(|factor| {
+        self.metric = table.index_of("impact_factor").filter(|metric| {
             let mut sources = self.sources.iter();
             let mut mapped = options.columns.iter().flat_map(|given| &given.value.fields);
-            sources.any(|(meaning, _)| meaning.fields() == [*factor])
+            sources.any(|(meaning, _)| meaning.fields() == [*metric])
                 || mapped.any(|name| name == "impact_factor")
         });
-        let constants = options.constants.iter().filter_map(|given| {
-            let (name, text) = &given.value;
-            Some(ColumnConstant {
-                index: table.index_of(name)?,
-                text,
-                metric: factor.filter(|_| name == "impact_factor_year"),
-            })
-        });
+        let constants = options.constants.iter().map(|given| &given.value);
+        let constants = constants.filter_map(|(name, text)| Some((table.index_of(name)?, &**text)));
         self.constants.extend(constants);
     }
 
@@ -317,16 +299,16 @@ impl<'o> Columns<'o> {
     }
 
     /// Returns `None` for an object that is left out, and counts it.
-    pub fn select(&self, cells: &[TableCell<'_>], faults: &mut RowFaults<'_>) -> Option<()> {
-        let is_kept = self.pass_filters(None, cells);
-        if let Some(effects) = faults.effects() {
-            effects.left_out += u64::from(!is_kept);
+    pub fn select(&self, cells: &[TableCell], faults: &mut RowFaults<'_>) -> Option<()> {
+        if self.pass_filters(None, cells) {
+            return Some(());
         }
-        is_kept.then_some(())
+        faults.count(OptionEffect::LeftOut);
+        None
     }
 
     /// Returns true if a row has the values that it needs to be read, or to have this field.
-    pub fn pass_filters(&self, field: Option<&str>, cells: &[TableCell<'_>]) -> bool {
+    pub fn pass_filters(&self, field: Option<&str>, cells: &[TableCell]) -> bool {
         let mut filters = self.filters.iter();
         filters.all(|(column, Given { value: filter, .. })| {
             let cell = column.and_then(|at| cells.get(at));
@@ -340,7 +322,7 @@ impl<'o> Columns<'o> {
     }
 
     /// Returns true if a row repeats the header.
-    pub fn are_names(&self, cells: &[TableCell<'_>]) -> bool {
+    pub fn are_names(&self, cells: &[TableCell]) -> bool {
         let is_name = |(at, name): (usize, &String)| {
             cells
                 .get(at)
@@ -358,7 +340,7 @@ impl<'o> Columns<'o> {
     }
 
     /// Returns true if a row has a number as its id.
-    pub fn has_id(&self, cells: &[TableCell<'_>]) -> bool {
+    pub fn has_id(&self, cells: &[TableCell]) -> bool {
         let at = self
             .meanings
             .iter()

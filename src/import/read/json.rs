@@ -34,7 +34,7 @@ pub(super) fn add_leaves(
     match value {
         Value::Object(members) if path.is_empty() || !is_whole(&path) => {
             for (key, value) in members {
-                add_leaves(joined(&path, &key), value, is_whole, leaves);
+                add_leaves(joined(&path, key), value, is_whole, leaves);
             }
         }
         Value::Array(mut items) if are_objects(&items) && !is_whole(&path) => {
@@ -65,7 +65,7 @@ fn are_objects(items: &[Value]) -> bool {
 }
 
 /// Returns a value as a cell. Its text for a list has the items, joined by `separator`.
-pub(super) fn cell_of(value: Value, separator: &str) -> TableCell<'static> {
+pub(super) fn cell_of(value: Value, separator: &str) -> TableCell {
     let text = match value {
         Value::Null => return TableCell::default(),
         Value::String(text) => return TableCell::text(text),
@@ -83,10 +83,12 @@ pub(super) fn cell_of(value: Value, separator: &str) -> TableCell<'static> {
     }
 }
 
-fn joined(path: &str, key: &str) -> String {
-    match path {
-        "" => key.to_owned(),
-        path => format!("{path}.{key}"),
+/// Returns the path of the member `key` of the object at `path`.
+fn joined(path: &str, key: String) -> String {
+    match (path, &*key) {
+        ("", _) => key,
+        (path, "") => path.to_owned(),
+        (path, key) => format!("{path}.{key}"),
     }
 }
 
@@ -102,21 +104,19 @@ pub(super) fn items_of(list: &str) -> impl Iterator<Item = &str> {
     items.into_iter().map(RawValue::get)
 }
 
-/// Parses the value at `path`, and rejects duplicate keys in it. `depth` is the number of values around it.
-pub(super) fn parse(path: &str, text: &str, depth: usize) -> Result<Value, PathAndFault> {
+/// Parses a value, and rejects duplicate keys in it. `depth` is the number of values around it.
+pub(super) fn parse(text: &str, depth: usize) -> Result<Value, PathAndFault> {
     if text.starts_with('{') && depth < MAX_DEPTH {
-        let members = checked_members(path, text)?.into_iter();
-        let members = members.map(|(key, value)| {
-            let value = parse(&joined(path, &key), value.get(), depth + 1)?;
-            Ok((key.into_owned(), value))
+        let members = checked_members(text)?.into_iter();
+        let members = members.map(|(key, value)| match parse(value.get(), depth + 1) {
+            Ok(value) => Ok((key.into_owned(), value)),
+            Err((path, message)) => Err((joined(&key, path), message)),
         });
         members.collect()
     } else if text.starts_with('[') && text.contains('{') && depth < MAX_DEPTH {
-        items_of(text)
-            .map(|item| parse(path, item, depth + 1))
-            .collect()
+        items_of(text).map(|item| parse(item, depth + 1)).collect()
     } else {
-        serde_json::from_str(text).map_err(|error| (path.to_owned(), explain(&error, text)))
+        serde_json::from_str(text).map_err(|error| (String::new(), explain(&error, text)))
     }
 }
 
@@ -132,19 +132,19 @@ pub(super) fn members(text: &str) -> Members<'_> {
     }
 }
 
-/// Returns the members of the object at `path`, or its fault.
-fn checked_members<'t>(path: &str, object: &'t str) -> Result<Members<'t>, PathAndFault> {
+/// Returns the members of an object, or its fault.
+fn checked_members(object: &str) -> Result<Members<'_>, PathAndFault> {
     let mut reader = ObjectReader::default();
     if let Err(error) = reader.read(object) {
         let key = reader.key.unwrap_or_default();
-        return Err((joined(path, &key), explain(&error, object)));
+        return Err((key.into_owned(), explain(&error, object)));
     }
     let mut keys: Vec<&str> = reader.members.iter().map(|(key, _)| &**key).collect();
     keys.sort_unstable();
     match keys.windows(2).find(|pair| pair[0] == pair[1]) {
         None => Ok(reader.members),
         Some(pair) => Err((
-            joined(path, pair[0]),
+            pair[0].to_owned(),
             "appears twice in its object; give each key once".into(),
         )),
     }
@@ -221,7 +221,7 @@ mod tests {
     /// Returns the leaves of an object, each with its path and its text, or its fault.
     fn read(text: &str) -> Result<String, PathAndFault> {
         let mut leaves = Leaves::new();
-        let object = parse("", text.trim(), 0)?;
+        let object = parse(text.trim(), 0)?;
         add_leaves(String::new(), object, &|path| path == "whole", &mut leaves);
         let leaves = leaves.into_iter();
         let cells = leaves.map(|(path, value)| (path, cell_of(value, "; ")));
@@ -300,7 +300,7 @@ mod tests {
             0.000123456789012345,
         ] {
             assert_eq!(
-                parse("", &format!("{value}"), 0).ok(),
+                parse(&format!("{value}"), 0).ok(),
                 Some(Value::from(value)),
                 "{value}"
             );
@@ -310,7 +310,7 @@ mod tests {
             bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let value = f64::from_bits((bits >> 12) | 0x3FF0_0000_0000_0000) * 40.0;
             assert_eq!(
-                parse("", &format!("{value:?}"), 0).ok(),
+                parse(&format!("{value:?}"), 0).ok(),
                 Some(Value::from(value)),
                 "{value}"
             );

@@ -16,7 +16,7 @@ use super::options::{Bounds, ReadOptions};
 use super::row_sink::RowSink;
 use super::table_cell::TableCell;
 use super::table_row::RowReader;
-use super::tabular::{HeaderState, TableReader};
+use super::tabular::TableReader;
 use crate::import::row_faults::RowFaults;
 use crate::model::Fields;
 use crate::model::field::Field;
@@ -62,28 +62,28 @@ impl<F: Fields> TableReader<'_, '_, F> {
         self.row_count += 1;
         let options = self.rows.options;
         let notation = self.notation;
-        let header = &mut self.header;
+        let header = &mut self.columns;
         self.rows.add(line, |faults| {
             let members =
                 read_members(text, options, &|path| is_whole::<F>(path, options), faults)?;
-            let (names, cells): (Vec<String>, Vec<TableCell<'_>>) = members.into_iter().unzip();
+            let (names, cells): (Vec<String>, Vec<TableCell>) = members.into_iter().unzip();
             // The names of the object before were checked.
-            if let HeaderState::Found(Some(columns)) = header
+            if let Some(columns) = header.as_deref()
                 && columns.names == names
             {
-                let columns = Rc::clone(columns);
                 columns.select(&cells, faults)?;
-                return RowReader::new(options, notation, faults).read(&columns, &cells);
+                return RowReader::new(options, notation, faults).read(columns, &cells);
             }
             let mut columns = Columns::new(names, options, faults);
             columns.select(&cells, faults)?;
             columns.find_fields::<F>(options, notation.container, faults)?;
-            let columns = Rc::new(columns);
+            let has_fault = faults.has_fault();
+            let read = RowReader::new(options, notation, faults).read(&columns, &cells);
             // The faults of a header are reported at each object.
-            if !faults.has_fault() {
-                *header = HeaderState::Found(Some(Rc::clone(&columns)));
+            if !has_fault {
+                *header = Some(Rc::new(columns));
             }
-            RowReader::new(options, notation, faults).read(&columns, &cells)
+            read
         });
     }
 }
@@ -95,7 +95,7 @@ pub(super) fn read_members(
     options: &ReadOptions,
     is_whole: &dyn Fn(&str) -> bool,
     faults: &mut RowFaults<'_>,
-) -> Option<Vec<(String, TableCell<'static>)>> {
+) -> Option<Vec<(String, TableCell)>> {
     let text = match str::from_utf8(text) {
         Ok(text) => text.trim_ascii_start(),
         Err(error) => {
@@ -107,7 +107,7 @@ pub(super) fn read_members(
         }
     };
     let mut leaves = Leaves::new();
-    match parse("", text, 0) {
+    match parse(text, 0) {
         Ok(object @ Value::Object(_)) => add_leaves(String::new(), object, is_whole, &mut leaves),
         Ok(other) => {
             let message = message!(
@@ -117,12 +117,11 @@ pub(super) fn read_members(
             faults.push_row(Some(&as_text(&other)), message);
             return None;
         }
-        Err((path, message)) if path.is_empty() => {
-            faults.push_row(None, message);
-            return None;
-        }
         Err((path, message)) => {
-            faults.push(&path, message);
+            match &*path {
+                "" => faults.push_row(None, message),
+                path => faults.push(&path, message),
+            }
             return None;
         }
     }

@@ -23,7 +23,7 @@ const MAX_ROWS: usize = 1_000;
 pub struct FileSample {
     pub(super) kind: RowKind,
     /// The cells. The first row of objects has the paths of their members.
-    pub(super) rows: Vec<Vec<TableCell<'static>>>,
+    pub(super) rows: Vec<Vec<TableCell>>,
     /// The notation of the file.
     pub(super) notation: Notation,
     /// The probable encoding, if it is not UTF-8.
@@ -68,8 +68,7 @@ impl FileSample {
 impl RowSink for FileSample {
     fn add_row(&mut self, row: TableRow<'_>) -> ControlFlow<()> {
         if row.cells.iter().any(|cell| !cell.is_blank()) {
-            let cells = row.cells.iter().map(TableCell::to_owned_cell);
-            self.rows.push(cells.collect());
+            self.rows.push(row.cells.to_vec());
         }
         if self.rows.len() <= MAX_ROWS {
             ControlFlow::Continue(())

@@ -46,7 +46,7 @@ impl CellStyles {
     }
 
     /// Returns the text that a CSV file would contain for the cell at this position.
-    pub fn cell(&self, value: Data, style: usize, at: Position) -> TableCell<'static> {
+    pub fn cell(&self, value: Data, style: usize, at: Position) -> TableCell {
         if value == Data::Empty {
             return TableCell::default();
         }
@@ -85,7 +85,7 @@ impl CellStyles {
         }
     }
 
-    fn number_cell(&self, stored: f64, format: &CellFormat, at: Position) -> TableCell<'static> {
+    fn number_cell(&self, stored: f64, format: &CellFormat, at: Position) -> TableCell {
         if !stored.is_finite() {
             let message = message!(
                 "the cell {} contains a value that cannot be read; enter it again",
@@ -139,7 +139,7 @@ fn date_cell(
     parts: DateParts,
     format: &CellFormat,
     at: Position,
-) -> TableCell<'static> {
+) -> TableCell {
     if parts.show_all(day) {
         return TableCell {
             is_date: true,
@@ -152,7 +152,7 @@ fn date_cell(
     }
 }
 
-fn bad(shown: impl Into<String>, message: impl Into<Message>) -> TableCell<'static> {
+fn bad(shown: impl Into<String>, message: impl Into<Message>) -> TableCell {
     TableCell {
         fault: Some(message.into()),
         ..TableCell::text(shown.into())
@@ -160,12 +160,7 @@ fn bad(shown: impl Into<String>, message: impl Into<Message>) -> TableCell<'stat
 }
 
 /// Returns a cell that shows something else than its value.
-fn refused(
-    text: String,
-    refusal: Refusal,
-    format: &CellFormat,
-    at: Position,
-) -> TableCell<'static> {
+fn refused(text: String, refusal: Refusal, format: &CellFormat, at: Position) -> TableCell {
     let Refusal { shows, remedy } = refusal;
     let message = message!(
         "the cell {} shows {shows}, in the format `{:.100}`; {remedy}",
