@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::import::findings::{FilePosition, Findings, shortened};
-use crate::import::read::options::OptionEffects;
+use crate::import::read::options::{OptionEffect, OptionEffects};
 use crate::model::{Fault, Message, Remedy, first_of, message, nearest};
 
 /// The unknown names of a file. The first [`UnknownNames::MAX`] are kept.
@@ -95,6 +95,13 @@ impl<'a> RowFaults<'a> {
     /// Returns the effects of the options, while a file is read.
     pub fn effects(&mut self) -> Option<&mut OptionEffects> {
         self.of_file.as_mut().map(|log| &mut *log.effects)
+    }
+
+    /// Counts an effect of the options on the row or a cell, while a file is read.
+    pub fn count(&mut self, effect: OptionEffect) {
+        if let Some(effects) = self.effects() {
+            effects.count(effect);
+        }
     }
 
     /// Adds a warning about a value that was changed while reading. It does not make the row bad.

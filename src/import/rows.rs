@@ -164,13 +164,13 @@ pub(super) struct FileRows<'a, F> {
 }
 
 impl<F> FileRows<'_, F> {
-    /// Adds the row that starts at `line`. `read` parses it and reports its faults. A row with an invalid id is not
-    /// added.
+    /// Adds the row that starts at `line`, and returns it. `read` parses it and reports its faults. A row with an invalid id
+    /// is not added.
     pub fn add(
         &mut self,
         line: u64,
         read: impl FnOnce(&mut RowFaults<'_>) -> Option<(Option<Id>, RowEdit<F>)>,
-    ) {
+    ) -> Option<&mut ImportRow<F>> {
         self.effects.rows_read += 1;
         let position = FilePosition {
             file: self.file.clone(),
@@ -183,17 +183,17 @@ impl<F> FileRows<'_, F> {
             effects: self.effects,
         };
         let mut faults = RowFaults::new(&position, self.bad).of_file(log);
-        if let Some((id, edit)) = read(&mut faults) {
-            let is_bad = faults.has_fault();
-            self.rows.push(ImportRow {
-                position,
-                id,
-                edit,
-                found_by: None,
-                may_be_note: false,
-                is_bad,
-            });
-        }
+        let (id, edit) = read(&mut faults)?;
+        let is_bad = faults.has_fault();
+        self.rows.push(ImportRow {
+            position,
+            id,
+            edit,
+            found_by: None,
+            may_be_note: false,
+            is_bad,
+        });
+        self.rows.last_mut()
     }
 
     /// Reports that a file cannot be read as a whole.

@@ -75,7 +75,7 @@ impl SourceRows {
 
     /// Returns the text of a file with the rows: JSON lines, or a table with the header rows of the source.
     pub fn text(self) -> io::Result<Vec<u8>> {
-        let Some(table) = self.table else {
+        let Some(mut table) = self.table else {
             return Ok(self.lines.concat().into_bytes());
         };
         let mut writer = WriterBuilder::new()
@@ -83,9 +83,10 @@ impl SourceRows {
             .terminator(csv::Terminator::CRLF)
             .flexible(true)
             .from_writer(Vec::new());
-        let names = std::iter::once(FAULT_COLUMN).chain(std::iter::repeat(""));
-        let header = table.header.into_iter().zip(names.map(str::to_owned));
-        let rows: Vec<_> = header.chain(table.rows).collect();
+        if let Some((_, fault)) = table.header.first_mut() {
+            *fault = FAULT_COLUMN.to_owned();
+        }
+        let rows: Vec<_> = table.header.into_iter().chain(table.rows).collect();
         // A column of faults that the source has already is replaced.
         let first = rows.first().map_or(&[][..], |(cells, _)| cells);
         let last = first.iter().rposition(|cell| !cell.is_empty());
@@ -128,7 +129,8 @@ struct BadPart {
     separator: u8,
     header_line: Option<u64>,
     header_rows: usize,
-    header: Vec<Vec<String>>,
+    /// The cells of each row of the header, and an empty text.
+    header: Vec<(Vec<String>, String)>,
     /// The cells of each row, and its faults.
     rows: Vec<(Vec<String>, String)>,
     /// The bad objects.
@@ -142,7 +144,7 @@ impl RowSink for BadPart {
         let texts = || row.cells.iter().map(|cell| cell.text.to_string()).collect();
         if self.header_line.is_some_and(|line| row.lines.start <= line) {
             if row.cells.iter().any(|cell| !cell.is_blank()) {
-                self.header.push(texts());
+                self.header.push((texts(), String::new()));
             }
             // The last rows are the header.
             let above = self.header.len().saturating_sub(self.header_rows);

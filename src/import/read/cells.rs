@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::dates::normalize_date;
+use super::dates::{date_range, single_day};
 use super::numbers::{normalize_integer, normalize_number};
 use super::table_cell::Notation;
 use super::words::has_word;
@@ -32,7 +32,7 @@ pub(in crate::import) fn normalize<'c>(
         ValueKind::Choice(words) | ValueKind::DateStatus(words) => {
             Ok(Cow::Borrowed(word_meant(words, trimmed).unwrap_or(trimmed)))
         }
-        ValueKind::Date => normalize_date(trimmed, notation.dates),
+        ValueKind::Date => single_day(date_range(trimmed, notation.dates)?).map(Cow::Owned),
         ValueKind::Integer | ValueKind::Year => normalize_integer(trimmed, notation),
         ValueKind::Number if notation.is_number => Ok(Cow::Borrowed(trimmed)),
         ValueKind::Number => normalize_number(trimmed, notation),

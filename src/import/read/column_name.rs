@@ -71,6 +71,11 @@ impl ColumnName {
     }
 }
 
+/// Returns true if a path is that of a member of the object at `of`.
+pub(super) fn is_within(path: &str, of: &str) -> bool {
+    path.as_bytes().get(of.len()) == Some(&b'.') && path.starts_with(of)
+}
+
 /// Returns the spreadsheet name of the column with this index: `A` for 0. No spreadsheet has more than 16,384 columns.
 pub(in crate::import) fn column_letters(at: usize) -> String {
     column_number_to_name(u16::try_from(at.min(16_383)).unwrap_or_default())

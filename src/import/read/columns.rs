@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::column_name::column_letters;
-use super::options::{Given, ReadOptions, RowFilter, columns_of};
+use super::column_name::{column_letters, is_within};
+use super::options::{Given, OptionEffect, ReadOptions, RowFilter, columns_of};
 use super::table_cell::{Container, TableCell};
 use crate::import::findings::shortened;
 use crate::import::row_faults::RowFaults;
@@ -21,6 +21,8 @@ pub(in crate::import) enum ColumnMeaning {
     Deleted,
     /// The fields with these indexes in their table. Several share a cell.
     Fields(Vec<usize>),
+    /// A member of an object that is the parent of these fields. It must be null.
+    Object(Vec<usize>),
     /// An accepted column without a meaning, or one that is already reported.
     Ignored,
     /// A column without a name. Its cells must be empty.
@@ -61,12 +63,7 @@ impl ColumnMeaning {
         number: usize,
         index: Option<usize>,
     ) -> Option<ColumnMeaning> {
-        // No column name is that long.
-        let header = if header.len() <= 256 {
-            comparable(header)
-        } else {
-            String::new()
-        };
+        let header = comparable(header);
         let own = |name: &str| {
             // Columns are lower case, so that only `_` has to be left out.
             let is = |column: &str| column.bytes().filter(|byte| *byte != b'_').eq(name.bytes());
@@ -89,6 +86,19 @@ impl ColumnMeaning {
             None if options.only_mapped => None,
             None => own(&header),
         }
+    }
+
+    /// Returns the meaning of a member of an object that is ignored, or of one that has the fields of an object.
+    fn of_object(table: &FieldTable, options: &ReadOptions, path: &str) -> Option<ColumnMeaning> {
+        let mapping = |path: &str| options.find_column(&comparable(path), 1, None);
+        let mut dots = path.match_indices('.');
+        if dots.any(|(at, _)| matches!(mapping(&path[..at]), Some((_, [])))) {
+            return Some(ColumnMeaning::Ignored);
+        }
+        let fields = table.fields.iter().enumerate();
+        let within = fields.filter(|(_, field)| is_within(&field.name, path));
+        let within: Vec<usize> = within.map(|(at, _)| at).collect();
+        (!within.is_empty() && mapping(path).is_none()).then_some(ColumnMeaning::Object(within))
     }
 }
 
@@ -118,16 +128,6 @@ pub(in crate::import) fn identify_rows<F: Fields>(
     })
 }
 
-/// A constant for a field.
-pub(in crate::import) struct ColumnConstant<'o> {
-    /// The index of the field.
-    pub index: usize,
-    pub text: &'o str,
-    /// The index of the metric whose year the field is, if the recipe or the header name the metric. Without the metric,
-    /// its year says nothing.
-    pub metric: Option<usize>,
-}
-
 /// The columns of a table.
 pub(in crate::import) struct Columns<'o> {
     /// The meaning of each column.
@@ -141,37 +141,20 @@ pub(in crate::import) struct Columns<'o> {
     /// The meanings with a value, and the indexes of the columns that have it.
     pub sources: Vec<(ColumnMeaning, Vec<usize>)>,
     /// The filters of the options, each with the index of its column. In an object it may be absent.
-    filters: Vec<(Option<usize>, &'o RowFilter)>,
-    /// The constants for fields without a value in a row.
-    pub constants: Vec<ColumnConstant<'o>>,
+    filters: Vec<(Option<usize>, &'o Given<RowFilter>)>,
+    /// The constants for fields without a value in a row, by the index of the field.
+    pub constants: Vec<(usize, &'o str)>,
+    /// The index of the impact factor, if the header or the recipe names it. Its year as a constant needs it.
+    pub metric: Option<usize>,
 }
 
 impl<'o> Columns<'o> {
-    /// Reads a header, and reports its faults. Returns `None` if it is unusable.
-    pub fn read<F: Fields>(
-        names: Vec<String>,
-        options: &'o ReadOptions,
-        container: Container,
-        faults: &mut RowFaults<'_>,
-    ) -> Option<Columns<'o>> {
-        let mut columns = Columns::with_names(names, options);
-        if columns.names.len() > options.bounds.columns {
-            faults.push_row(None, options.bounds.columns_fault());
-            return None;
-        }
-        columns.find_meanings(F::table(), options, container, faults);
-        columns.find_sources(F::table(), faults);
-        columns.find_filters(options, container, faults);
-        columns.find_constants(F::table(), options);
-        if identify_rows::<F>(options, &columns.meanings) {
-            return Some(columns);
-        }
-        faults.push(&"id", missing_id(container, &options.match_sets(F::STEM)));
-        None
-    }
-
     /// Returns columns with their names, up to the last one that the header or an option names.
-    fn with_names(mut names: Vec<String>, options: &ReadOptions) -> Columns<'o> {
+    pub fn new(
+        mut names: Vec<String>,
+        options: &'o ReadOptions,
+        faults: &mut RowFaults<'_>,
+    ) -> Columns<'o> {
         let last_named = names.iter().rposition(|name| !name.is_empty());
         let named_width = last_named.map_or(0, |last| last + 1);
         let mapped = options.columns.iter().map(|given| &given.value.column);
@@ -184,15 +167,61 @@ impl<'o> Columns<'o> {
         };
         let width = by_letter.map(|index| index + 1).fold(width, usize::max);
         names.resize(width, String::new());
+        let numbered = numbered(&names);
+        if let Some(effects) = faults.effects() {
+            effects.has_columns |= width > 0;
+            for (at, (key, number)) in numbered.iter().enumerate() {
+                let used = options.find_column(key, *number, Some(at));
+                effects.used_columns.extend(used.map(|(index, _)| index));
+            }
+        }
+        let filters = options.filters.iter().map(|filter| {
+            let wanted = &filter.value.column;
+            let mut columns = numbered.iter().enumerate();
+            let column =
+                columns.position(|(at, (key, number))| wanted.matches(key, *number, Some(at)));
+            (column, filter)
+        });
         Columns {
             meanings: Vec::with_capacity(width),
             named_width,
-            numbered: numbered(&names),
+            filters: filters.collect(),
+            numbered,
             names,
             sources: Vec::new(),
-            filters: Vec::new(),
             constants: Vec::new(),
+            metric: None,
         }
+    }
+
+    /// Finds the fields of the columns, and reports the faults of the header. Returns `None` if it is unusable.
+    pub fn find_fields<F: Fields>(
+        &mut self,
+        options: &'o ReadOptions,
+        container: Container,
+        faults: &mut RowFaults<'_>,
+    ) -> Option<()> {
+        if self.names.len() > options.bounds.columns {
+            faults.push_row(None, options.bounds.columns_fault());
+            return None;
+        }
+        self.find_meanings(F::table(), options, container, faults);
+        self.find_sources(F::table(), faults);
+        for (column, Given { value, origin }) in &self.filters {
+            // A member may be absent.
+            if column.is_none() && container != Container::Json {
+                let wanted = &value.column;
+                let message =
+                    message!("{origin}: the file has no column `{wanted}`; write its header");
+                faults.push(wanted, message);
+            }
+        }
+        self.find_constants(F::table(), options);
+        if identify_rows::<F>(options, &self.meanings) {
+            return Some(());
+        }
+        faults.push(&"id", missing_id(container, &options.match_sets(F::STEM)));
+        None
     }
 
     /// Finds the meaning of each column, and reports unknown ones.
@@ -207,7 +236,12 @@ impl<'o> Columns<'o> {
         let known: Vec<&str> = std::iter::once("id").chain(names).collect();
         for (at, name) in self.names.iter().enumerate() {
             let (key, number) = &self.numbered[at];
-            let meaning = ColumnMeaning::find(table, options, name, *number, Some(at));
+            let of_object = match container {
+                Container::Json => ColumnMeaning::of_object(table, options, name),
+                _ => None,
+            };
+            let meaning =
+                of_object.or_else(|| ColumnMeaning::find(table, options, name, *number, Some(at)));
             let mut filters = options.filters.iter();
             let is_filter = filters.any(|given| given.value.column.matches(key, *number, Some(at)));
             if meaning.is_none() && !name.is_empty() && !is_filter {
@@ -217,53 +251,19 @@ impl<'o> Columns<'o> {
                 true => ColumnMeaning::Unnamed,
                 false => ColumnMeaning::Ignored,
             }));
-            if let Some(effects) = faults.effects() {
-                let used = options.find_column(key, *number, Some(at));
-                effects
-                    .used_columns
-                    .extend(used.map(|(mapping, _)| mapping));
-                effects.has_columns = true;
-            }
-        }
-    }
-
-    /// Finds the columns whose values decide whether a row is read, or has a field. An object is left out before.
-    fn find_filters(
-        &mut self,
-        options: &'o ReadOptions,
-        container: Container,
-        faults: &mut RowFaults<'_>,
-    ) {
-        for Given { value, origin } in &options.filters {
-            let wanted = &value.column;
-            let mut columns = self.numbered.iter().enumerate();
-            let column =
-                columns.position(|(at, (name, number))| wanted.matches(name, *number, Some(at)));
-            if column.is_none() && container != Container::Json {
-                let message =
-                    message!("{origin}: the file has no column `{wanted}`; write its header");
-                faults.push(wanted, message);
-            }
-            self.filters.push((column, value));
         }
     }
 
     /// Finds the fields with a constant.
     fn find_constants(&mut self, table: &FieldTable, options: &'o ReadOptions) {
-        let factor = table.index_of("impact_factor").filter(|factor| {
+        self.metric = table.index_of("impact_factor").filter(|metric| {
             let mut sources = self.sources.iter();
             let mut mapped = options.columns.iter().flat_map(|given| &given.value.fields);
-            sources.any(|(meaning, _)| meaning.fields() == [*factor])
+            sources.any(|(meaning, _)| meaning.fields() == [*metric])
                 || mapped.any(|name| name == "impact_factor")
         });
-        let constants = options.constants.iter().filter_map(|given| {
-            let (name, text) = &given.value;
-            Some(ColumnConstant {
-                index: table.index_of(name)?,
-                text,
-                metric: factor.filter(|_| name == "impact_factor_year"),
-            })
-        });
+        let constants = options.constants.iter().map(|given| &given.value);
+        let constants = constants.filter_map(|(name, text)| Some((table.index_of(name)?, &**text)));
         self.constants.extend(constants);
     }
 
@@ -298,10 +298,19 @@ impl<'o> Columns<'o> {
         }
     }
 
+    /// Returns `None` for an object that is left out, and counts it.
+    pub fn select(&self, cells: &[TableCell], faults: &mut RowFaults<'_>) -> Option<()> {
+        if self.pass_filters(None, cells) {
+            return Some(());
+        }
+        faults.count(OptionEffect::LeftOut);
+        None
+    }
+
     /// Returns true if a row has the values that it needs to be read, or to have this field.
-    pub fn pass_filters(&self, field: Option<&str>, cells: &[TableCell<'_>]) -> bool {
+    pub fn pass_filters(&self, field: Option<&str>, cells: &[TableCell]) -> bool {
         let mut filters = self.filters.iter();
-        filters.all(|(column, filter)| {
+        filters.all(|(column, Given { value: filter, .. })| {
             let cell = column.and_then(|at| cells.get(at));
             filter.field.as_deref() != field || filter.accepts(cell.map_or("", |cell| &cell.text))
         })
@@ -313,7 +322,7 @@ impl<'o> Columns<'o> {
     }
 
     /// Returns true if a row repeats the header.
-    pub fn are_names(&self, cells: &[TableCell<'_>]) -> bool {
+    pub fn are_names(&self, cells: &[TableCell]) -> bool {
         let is_name = |(at, name): (usize, &String)| {
             cells
                 .get(at)
@@ -331,7 +340,7 @@ impl<'o> Columns<'o> {
     }
 
     /// Returns true if a row has a number as its id.
-    pub fn has_id(&self, cells: &[TableCell<'_>]) -> bool {
+    pub fn has_id(&self, cells: &[TableCell]) -> bool {
         let at = self
             .meanings
             .iter()

@@ -1,19 +1,19 @@
 //! CSV: a table with a header (RFC 4180), as exports and spreadsheet programs write it, with any usual separator.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::ops::Range;
 
 use csv::ByteRecord;
 
 use super::columns::ColumnMeaning;
-use super::csv_cell::{is_ruler, show_formula, strip_bars};
-use super::draft::names::is_known_name;
+use super::draft::names::known_name;
 use super::options::{Bounds, ReadOptions};
+use super::row_kind::RowKind;
 use super::row_sink::{RowSink, TableRow};
 use super::source::guess_encoding;
 use super::table_cell::TableCell;
 use crate::model::Message;
-use crate::model::field::FieldTable;
 use crate::model::message::message;
 
 /// The number of bytes used to detect the separator.
@@ -26,13 +26,15 @@ const BEGINNING_LINES: usize = 24;
 const REMEDY: &str = "save the file again: in Excel as `CSV UTF-8`, in LibreOffice with the character set \
      `Unicode (UTF-8)`, or as .xlsx";
 
+const MARKDOWN: &str = "it is a table in Markdown, which is not read; paste it into a spreadsheet, and save that as .xlsx";
+
 const STRAY_QUOTES: &str = "a quoted cell contains quotes that are not doubled, or has text after its quotes; this is \
                             read as its text";
 
 /// A table in a text. A quote closes a cell only before a separator or a line end; other quotes are text. Unlike the
 /// reader of the csv crate, it reports an unclosed quote: the crate reads the rest of the file as one cell.
-pub(in crate::import) struct CsvTable<R> {
-    from: BufReader<R>,
+pub(in crate::import) struct CsvTable<'c> {
+    from: BufReader<Box<dyn Read + 'c>>,
     /// The separator of cells.
     pub separator: u8,
     /// The probable encoding of a text that is not UTF-8.
@@ -75,25 +77,22 @@ enum QuoteState {
     AfterStray(usize),
 }
 
-/// A text whose beginning was read before.
-type Begun<R> = io::Chain<Cursor<Vec<u8>>, R>;
-
-impl<R: Read> CsvTable<Begun<R>> {
-    /// Detects the separator. `table` has the fields of the rows.
+impl<'c> CsvTable<'c> {
+    /// Detects the separator. `kind` is that of the rows.
     pub fn open(
-        mut content: R,
-        table: &FieldTable,
+        mut content: impl Read + 'c,
+        kind: RowKind,
         options: &ReadOptions,
-    ) -> io::Result<CsvTable<Begun<R>>> {
+    ) -> io::Result<CsvTable<'c>> {
         let mut beginning = Vec::new();
         content
             .by_ref()
             .take(BEGINNING_BYTES)
             .read_to_end(&mut beginning)?;
-        let separator = find_separator(&beginning, table, options);
+        let separator = find_separator(&beginning, kind, options);
         // The last character may be incomplete.
-        let is_utf8 =
-            str::from_utf8(&beginning).map_or_else(|error| error.error_len().is_none(), |_| true);
+        let damaged = str::from_utf8(&beginning).err();
+        let is_utf8 = damaged.is_none_or(|error| error.error_len().is_none());
         let encoding = (!is_utf8).then(|| guess_encoding(&beginning).name());
         let text = Cursor::new(beginning).chain(content);
         Ok(CsvTable {
@@ -101,12 +100,10 @@ impl<R: Read> CsvTable<Begun<R>> {
             ..CsvTable::new(text, options.bounds, separator)
         })
     }
-}
 
-impl<R: Read> CsvTable<R> {
-    fn new(content: R, bounds: Bounds, separator: u8) -> CsvTable<R> {
+    fn new(content: impl Read + 'c, bounds: Bounds, separator: u8) -> CsvTable<'c> {
         CsvTable {
-            from: BufReader::with_capacity(1 << 16, content),
+            from: BufReader::with_capacity(1 << 16, Box::new(content)),
             separator,
             encoding: None,
             bounds,
@@ -134,13 +131,10 @@ impl<R: Read> CsvTable<R> {
                 continue;
             }
             let cells = row.cells.iter().map(|bytes| cell(bytes, encoding));
-            let mut cells: Vec<TableCell<'_>> = cells.collect();
+            let mut cells: Vec<TableCell> = cells.collect();
             cells.iter_mut().for_each(show_formula);
-            if has_bars {
-                strip_bars(&mut cells);
-                if is_ruler(&cells) {
-                    continue;
-                }
+            if has_bars && is_ruler(&cells) {
+                return Err(io::Error::other(MARKDOWN));
             }
             let row = TableRow {
                 lines,
@@ -206,7 +200,7 @@ impl<R: Read> CsvTable<R> {
 }
 
 /// Returns a cell. `encoding` is the probable encoding of a file that is neither UTF-8 nor UTF-16.
-fn cell<'r>(bytes: &'r [u8], encoding: Option<&str>) -> TableCell<'r> {
+fn cell(bytes: &[u8], encoding: Option<&str>) -> TableCell {
     let fault = match (std::str::from_utf8(bytes), encoding) {
         (Ok(text), _) => return TableCell::text(text),
         (Err(_), Some(encoding)) => message!("is not UTF-8, but probably {encoding}; {REMEDY}"),
@@ -218,35 +212,26 @@ fn cell<'r>(bytes: &'r [u8], encoding: Option<&str>) -> TableCell<'r> {
     }
 }
 
-/// Returns the separator of a table. It is detected from the line with the most known columns.
-fn find_separator(beginning: &[u8], table: &FieldTable, options: &ReadOptions) -> u8 {
+/// Returns the separator of a table: that of the line with the most known columns. Perhaps no column is known, because the
+/// header is in another language. Then it is the most frequent one in the first line.
+fn find_separator(beginning: &[u8], kind: RowKind, options: &ReadOptions) -> u8 {
     let is_known = |cell: &&str| {
         let name = cell.trim().trim_matches('"');
-        ColumnMeaning::find(table, options, name, 1, None).is_some() || is_known_name(table, name)
+        ColumnMeaning::find(kind.table(), options, name, 1, None).is_some()
+            || known_name(kind, name).is_some()
     };
-    const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
     let lines = beginning.split(|byte| matches!(byte, b'\n' | b'\r'));
-    // Perhaps no column is known, because the header is in another language.
-    let first = lines.clone().next().unwrap_or_default();
-    let separators = SEPARATORS.into_iter().rev();
-    let most_frequent = separators.max_by_key(|separator| {
-        let found = first.iter().filter(|byte| *byte == separator);
-        found.count()
+    let lines = lines.map(|line| String::from_utf8_lossy(&line[..line.len().min(1 << 14)]));
+    let lines: Vec<Cow<'_, str>> = lines.take(2 * BEGINNING_LINES).collect();
+    // In reverse, since `max_by_key` returns the last maximum.
+    let best = ['|', '\t', ';', ','].into_iter().max_by_key(|separator| {
+        let known = lines
+            .iter()
+            .map(|line| line.split(*separator).filter(is_known).count());
+        (known.max(), lines[0].matches(*separator).count())
     });
-    let mut best = (0, most_frequent.unwrap_or(b','));
-    for line in lines.take(2 * BEGINNING_LINES) {
-        let line = String::from_utf8_lossy(&line[..line.len().min(1 << 14)]);
-        for separator in SEPARATORS {
-            let cells = line.split(char::from(separator));
-            if cells.clone().count() > best.0 {
-                let known = cells.filter(is_known).count();
-                if known > best.0 {
-                    best = (known, separator);
-                }
-            }
-        }
-    }
-    best.1
+    let best = best.and_then(|separator| u8::try_from(separator).ok());
+    best.unwrap_or(b',')
 }
 
 impl CsvRow {
@@ -307,6 +292,30 @@ impl CsvRow {
     }
 }
 
+/// Returns true for the line below the header of a table in Markdown, such as `|:---|---:|`.
+fn is_ruler(cells: &[TableCell]) -> bool {
+    let mut texts = cells.iter().map(|cell| cell.text.trim());
+    let is_rule = |text: &str| text.trim_matches([':', '-']).is_empty();
+    texts.clone().all(is_rule) && texts.any(|text| text.contains("--"))
+}
+
+/// Replaces a formula by what it shows: `="0028-4793"`, or a link.
+fn show_formula(cell: &mut TableCell) {
+    let Some(formula) = cell.text.strip_prefix('=') else {
+        return;
+    };
+    let parts: Vec<&str> = formula.split('"').collect();
+    let is_link = |name: &str| name.trim().eq_ignore_ascii_case("HYPERLINK(");
+    let (text, link) = match *parts {
+        ["", text, ""] => (text, None),
+        [name, link, ")"] if is_link(name) => (link, Some(link)),
+        [name, link, "," | ";" | ", " | "; ", text, ")"] if is_link(name) => (text, Some(link)),
+        _ => return,
+    };
+    cell.link = link.map(str::to_owned);
+    cell.text = text.to_owned();
+}
+
 #[cfg(test)]
 mod tests {
     use csv::ReaderBuilder;
@@ -353,7 +362,7 @@ mod tests {
             warnings: &mut warnings,
             effects: &mut effects,
         };
-        let csv = CsvTable::open(content, F::table(), options).unwrap();
+        let csv = CsvTable::open(content, F::STEM.parse().unwrap(), options).unwrap();
         let mut table = TableReader::new(
             &mut read,
             Notation {
@@ -746,5 +755,68 @@ mod tests {
                 "{table:?}: {row:?}"
             );
         }
+    }
+
+    #[test]
+    fn cells_lose_what_is_around_their_values() {
+        let cases = [
+            ("=\"0028-4793\"", "0028-4793", ""),
+            (
+                "=HYPERLINK(\"https://a.example\",\"Heart A\")",
+                "Heart A",
+                "https://a.example",
+            ),
+            (
+                "=hyperlink(\"https://a.example\"; \"Heart A\")",
+                "Heart A",
+                "https://a.example",
+            ),
+            (
+                "=HYPERLINK(\"https://a.example\")",
+                "https://a.example",
+                "https://a.example",
+            ),
+            (
+                "=HYPERLINK(A1,\"Heart A\")",
+                "=HYPERLINK(A1,\"Heart A\")",
+                "",
+            ),
+            ("=A1&\"x\"", "=A1&\"x\"", ""),
+        ];
+        for (text, expected, link) in cases {
+            let mut cell = TableCell::text(text);
+            show_formula(&mut cell);
+            let found = (&*cell.text, cell.link.as_deref().unwrap_or_default());
+            assert_eq!(found, (expected, link), "{text}");
+        }
+    }
+
+    #[test]
+    fn rulers_are_known() {
+        for (line, expected) in [
+            ("|---|:---:|", true),
+            ("| :--- | --: |", true),
+            ("| - | - |", false),
+            ("|---| A |", false),
+        ] {
+            let cells = line.split('|').map(TableCell::text);
+            assert_eq!(is_ruler(&cells.collect::<Vec<_>>()), expected, "{line}");
+        }
+        let options = ReadOptions::default();
+        let content = &b"| id | name |\n| --- | --- |\n| 1 | A |\n"[..];
+        let table = CsvTable::open(content, RowKind::Organizations, &options).unwrap();
+        let (file, mut rows) = ("f".into(), Vec::<ImportRow<OrganizationFields>>::new());
+        let mut read = FileRows {
+            file: &file,
+            options: &options,
+            rows: &mut rows,
+            bad: &mut Findings::default(),
+            unknown: UnknownNames::default(),
+            warnings: &mut Findings::default(),
+            effects: &mut OptionEffects::default(),
+        };
+        let mut reader = TableReader::new(&mut read, options.notation());
+        let refused = table.read(&mut reader).unwrap_err();
+        assert_eq!(refused.to_string(), MARKDOWN);
     }
 }

@@ -1,7 +1,6 @@
 //! Dates in cells: in digits, or with the name of the month in one of six languages. A range of dates may be in one
 //! cell.
 
-use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use jiff::civil::Date;
@@ -56,6 +55,10 @@ static MIDNIGHT: LazyLock<Regex> =
 /// The parts of a text with dates.
 static PARTS: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?s)[0-9]+|[\p{Alphabetic}'°]+|."));
 
+/// The weekdays in `2026年3月15日(日)`.
+static WEEKDAY_SIGNS: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\([月火水木金土日祝월화수목금토일]\)"));
+
 /// A date such as `20260315`.
 static EIGHT_DIGITS: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\b([0-9]{4})([0-9]{2})([0-9]{2})\b"));
@@ -81,32 +84,44 @@ pub enum DateOrder {
     Mdy,
 }
 
-/// A part of a text with dates: its sign, and its number. The signs are `d` for a number of one or two digits, `y` for
-/// a year, `M` for a month, `W` for a weekday, `T` for `mar`, `>` for a word between two dates, and otherwise
-/// themselves.
-type Part = (char, i16);
+/// The forms of a day in a text of [`words_of`], without the weekday before it. `y`, `m` and `d` are year, month and day.
+/// `a` and `b` are day and month in any order. Signs next to the name of a month have no meaning. A year of two digits behind
+/// `March 12` may be a day.
+const FORMS: [&str; 12] = [
+    r"(?<d>\d\d?)[-/., ]+m(?<m>\d+)(?:[-/., ]+(?<y>[1-9]\d{3}|\d\d?))?",
+    r"m(?<m>\d+)[-/., ]+(?<d>\d\d?)(?:[-/., ]+(?:(?<y>[1-9]\d{3})|(?<unclear>\d\d?)))?",
+    r"(?<y>[1-9]\d{3})[-/., ]+m(?<m>\d+)[-/., ]+(?<d>\d\d?)",
+    r"(?<y>[1-9]\d{3}) - (?<m>\d\d?) - (?<d>\d\d?)",
+    r"(?:(?<y>[1-9]\d{3}) - )?(?<m>\d\d?) 月 (?<d>\d\d?)",
+    r"(?<y>[1-9]\d{3}) / (?<m>\d\d?) / (?<d>\d\d?)",
+    r"(?<y>[1-9]\d{3}) \. (?<m>\d\d?) \. (?<d>\d\d?)",
+    r"(?<d>\d\d?) \. (?<m>\d\d?)(?: \. (?<y>[1-9]\d{3}|\d\d?))?",
+    r"(?<a>\d\d?) / (?<b>\d\d?) / (?<y>[1-9]\d{3}|\d\d?)",
+    r"(?<a>\d\d?) - (?<b>\d\d?) - (?<y>[1-9]\d{3}|\d\d?)",
+    r"(?<d>\d\d?)(?: ,)? (?<y>[1-9]\d{3})",
+    r"(?<d>\d\d?)",
+];
+
+/// The [`FORMS`], perhaps with a weekday, whose number is `w`.
+static DAYS: LazyLock<[Regex; 12]> = LazyLock::new(|| {
+    FORMS.map(|form| pattern(&format!(r"^(?:w(?<w>\d) (?:[.,] )*)?{form}(?: \.)?$")))
+});
 
 /// A day whose year and month may be missing, as in the first part of `12 to 15 March 2026`.
 #[derive(Clone, Copy)]
 struct Day {
     year: Option<i16>,
     month: Option<i16>,
-    day: i16,
+    day: Option<i16>,
     /// From 1 for Monday.
     weekday: Option<i16>,
 }
 
-/// Returns the date in the form `YYYY-MM-DD`; empty for an empty cell. The error says what to write instead.
-pub(super) fn normalize_date(
-    cell: &str,
-    order: Option<DateOrder>,
-) -> Result<Cow<'_, str>, Message> {
-    if parse_date(cell).is_ok() {
-        return Ok(Cow::Borrowed(cell));
-    }
-    match date_range(cell, order)? {
-        None => Ok(Cow::Borrowed("")),
-        Some((first, last)) if first == last => Ok(Cow::Owned(first.to_string())),
+/// Returns a range of one day in the form `YYYY-MM-DD`; empty for none. The error says what to write instead.
+pub(super) fn single_day(range: Option<(Date, Date)>) -> Result<String, Message> {
+    match range {
+        None => Ok(String::new()),
+        Some((first, last)) if first == last => Ok(first.to_string()),
         Some(_) => {
             Err("is a range of dates, but the field is one date; write its date as YYYY-MM-DD, or map the column \
                         to both fields in a recipe"
@@ -127,14 +142,17 @@ pub(in crate::import) fn date_range(
     if cell.is_empty() {
         return Ok(None);
     }
+    if let Ok(date) = parse_date(cell) {
+        return Ok(Some((date, date)));
+    }
     if is_placeholder("", cell) {
         return Err(
             "is not a date; leave the cell empty, and use the date's status to say why, such as `not_found`".into()
         );
     }
     if cell.len() <= MAX_BYTES
-        && let Some(parts) = split(&folded(cell))
-        && let Some((first, last)) = read_range(&parts, order)?
+        && let Some(words) = words_of(&folded(cell))
+        && let Some((first, last)) = read_range(&words, order)?
     {
         if last < first {
             return Err(
@@ -161,151 +179,100 @@ pub(in crate::import) fn date_range(
 
 /// Returns true for the name of a month, folded.
 pub(super) fn month_named(word: &str) -> bool {
-    word == "mar" || MONTHS.iter().any(|names| has_word(names, word))
+    word == "mar" || number_in(&MONTHS, word).is_some()
 }
 
-/// Returns a text in its folded form, without `-feira`. The months of `2026年3月15日(日)～17日` get names.
+/// Returns the number of the words with this one, from 1.
+fn number_in(table: &[&str], word: &str) -> Option<usize> {
+    let at = table.iter().position(|words| has_word(words, word))?;
+    Some(at + 1)
+}
+
+/// Returns a text in its folded form, without `-feira`, and with `2026-3月15` for `2026年3月15日(日)`.
 pub(super) fn folded(text: &str) -> String {
-    let folded = fold(text).replace("-feira", "");
-    if !folded.contains(['月', '월']) {
-        return folded;
-    }
-    let mut text = folded.replace('월', "月");
-    for weekday in "月火水木金土日祝월화수목금토일".chars() {
-        text = text.replace(&format!("({weekday})"), "");
-    }
-    for (number, names) in (1..=12_i16).zip(MONTHS).rev() {
-        let name = names.split(' ').next().unwrap_or_default();
-        for digits in [format!("{number:02}月"), format!("{number}月")] {
-            text = text.replace(&digits, &format!(" {name} "));
-        }
-    }
-    text.replace(['年', '日', '년', '일'], " ")
-        .replace(['~', '〜'], "-")
+    let text = fold(text).replace("-feira", "");
+    WEEKDAY_SIGNS
+        .replace_all(&text, "")
+        .replace(['年', '년', '~', '〜'], "-")
+        .replace('월', "月")
+        .replace(['日', '일'], " ")
 }
 
-/// Splits a folded text. Returns `None` if a part of it belongs to no date.
-fn split(text: &str) -> Option<Vec<Part>> {
+/// Returns the words and signs of a folded text, each after a blank: numbers, signs, `m3` for a month, `w4` for a weekday,
+/// and `>` for a word between two dates. `mar` may be both a month and a weekday. Returns `None` if a part belongs to no
+/// date.
+fn words_of(text: &str) -> Option<String> {
     let text = EIGHT_DIGITS.replace_all(text, "$1-$2-$3");
     let pieces = PARTS.find_iter(&text).map(|piece| piece.as_str());
     let pieces = pieces.filter(|piece| !piece.chars().all(is_blank) && !has_word(FILLERS, piece));
-    let parts = pieces.map(|piece| {
-        let number_in = |table: &[&str]| {
-            let mut words = (1..).zip(table);
-            words
-                .find(|(_, words)| has_word(words, piece))
-                .map(|(number, _)| number)
-        };
-        Some(match (piece.parse().ok(), piece.len()) {
-            (Some(number), 1 | 2) => ('d', number),
-            (Some(number), 4) if number >= 1000 => ('y', number),
-            _ if has_word("- / . ,", piece) => (piece.chars().next()?, 0),
-            _ if has_word(TO, piece) => ('>', 0),
-            _ if piece == "mar" => ('T', 3),
-            _ => match number_in(&MONTHS) {
-                Some(month) => ('M', month),
-                None => ('W', number_in(&WEEKDAYS)?),
-            },
-        })
+    let words = pieces.map(|piece| match piece {
+        "-" | "/" | "." | "," | "月" | "mar" => Some(piece.to_owned()),
+        number if number.parse::<u64>().is_ok() => Some(number.to_owned()),
+        to if has_word(TO, to) => Some(">".to_owned()),
+        name => match number_in(&MONTHS, name) {
+            Some(month) => Some(format!("m{month}")),
+            None => Some(format!("w{}", number_in(&WEEKDAYS, name)?)),
+        },
     });
-    parts.collect()
+    let words: Option<Vec<String>> = words.collect();
+    Some(words?.join(" "))
 }
 
 /// Returns the first and the last day. A single date is both.
-fn read_range(parts: &[Part], order: Option<DateOrder>) -> Result<Option<(Date, Date)>, Message> {
-    if let Some(day) = read_day(parts, order)?
+fn read_range(words: &str, order: Option<DateOrder>) -> Result<Option<(Date, Date)>, Message> {
+    if let Some(day) = read_day(words, order)?
         && let Some(date) = day.date()?
     {
         return Ok(Some((date, date)));
     }
-    for (at, (sign, _)) in parts.iter().enumerate() {
-        if matches!(sign, '>' | '-' | '/')
-            && let Some(first) = read_day(&parts[..at], order)?
-            && let Some(last) = read_day(&parts[at + 1..], order)?
+    for (at, _) in words.match_indices(['>', '-', '/']) {
+        if let Some(first) = read_day(words[..at].trim_end(), order)?
+            && let Some(last) = read_day(words[at + 1..].trim_start(), order)?
         {
-            let (first, last) = (first.completed(last).date()?, last.completed(first).date()?);
-            if let Some(range) = first.zip(last) {
-                return Ok(Some(range));
+            let range = (first.completed(last).date()?, last.completed(first).date()?);
+            if let (Some(first), Some(last)) = range {
+                return Ok(Some((first, last)));
             }
         }
     }
     Ok(None)
 }
 
-/// The forms of a day, by the signs of its parts, and the meanings of their numbers: day, month and year. Between
-/// points, the day is first whatever the option says. The first two numbers of the last one may be anything.
-const FORMS: [(&str, &str); 5] = [
-    (
-        "dMy d.d.y d/d/y d-d-y dMd d.d.d d/d/d d-d-d dM d.d d",
-        "dmy",
-    ),
-    ("Mdy Md", "mdy"),
-    ("yMd y-d-d y/d/d y.d.d", "ymd"),
-    ("dy d,y", "dy"),
-    ("Mdd", ""),
-];
-
 /// Reads a day, perhaps without month and year. Returns `None` for anything else.
-fn read_day(parts: &[Part], order: Option<DateOrder>) -> Result<Option<Day>, Message> {
-    let (weekday, parts) = match parts {
-        [('W', weekday), rest @ ..] => (Some(*weekday), rest),
-        [('T', _), rest @ ..] if rest.iter().any(|(sign, _)| matches!(sign, 'M' | 'T')) => {
-            (Some(2), rest)
-        }
-        all => (None, all),
+fn read_day(words: &str, order: Option<DateOrder>) -> Result<Option<Day>, Message> {
+    let words = match words.strip_prefix("mar ") {
+        Some(rest) if rest.contains('m') => format!("w2 {rest}"),
+        _ => words.to_owned(),
     };
-    let form = form_of(parts, weekday.is_some());
-    let Some((_, meanings)) = FORMS.iter().find(|(forms, _)| has_word(forms, &form)) else {
+    let words = words.replace("mar", "m3");
+    let Some(found) = DAYS.iter().find_map(|form| form.captures(&words)) else {
         return Ok(None);
     };
-    let numbers = parts.iter().filter(|(sign, _)| sign.is_alphabetic());
-    let numbers: Vec<i16> = numbers.map(|(_, number)| *number).collect();
-    let number_of = |meaning: char, meanings: &str| {
-        let at = meanings.find(meaning)?;
-        numbers.get(at).copied()
+    let number = |name| found.name(name)?.as_str().parse::<i16>().ok();
+    let mut day = Day {
+        year: number("y"),
+        month: number("m"),
+        day: number("d"),
+        weekday: number("w"),
     };
-    let year = number_of('y', meanings);
-    if meanings.is_empty() || order.is_none() && year.is_some_and(|year| year < 100) {
+    let is_short = day.year.is_some_and(|year| year < 100);
+    if is_short && order.is_none() || number("unclear").is_some() {
         return Err(
             "has no year of four digits; write a date as YYYY-MM-DD, such as 2026-03-15, or set --dates, so that \
                     26 means 2026"
                 .into(),
         );
     }
-    let is_open = has_word("d/d/y d-d-y d/d/d d-d-d", &form);
-    let meanings = match is_open && is_month_first(numbers[0], numbers[1], order)? {
-        true => "md",
-        false => meanings,
-    };
-    Ok(Some(Day {
+    if is_short {
         // The option says that the source has years of two digits. They are of this century.
-        year: year.map(|year| if year < 100 { 2000 + year } else { year }),
-        month: number_of('m', meanings),
-        day: number_of('d', meanings).unwrap_or(0),
-        weekday,
-    }))
-}
-
-/// Returns the signs of a day. Between the parts of one with a named month, such as `15-Mar-2026` or `Mar. 15, 2026`,
-/// signs have no meaning.
-fn form_of(parts: &[Part], follows_weekday: bool) -> String {
-    let signs = parts.iter().map(|(sign, _)| *sign);
-    let form: String = signs
-        .map(|sign| if sign == 'T' { 'M' } else { sign })
-        .collect();
-    let form = match follows_weekday {
-        true => form.trim_start_matches(['.', ',']),
-        false => &form,
-    };
-    let form = form.strip_suffix('.').unwrap_or(form);
-    let is_named = form.contains('M')
-        && form.starts_with(char::is_alphabetic)
-        && form.ends_with(char::is_alphabetic);
-    if is_named {
-        form.replace(['-', '/', '.', ','], "")
-    } else {
-        form.to_owned()
+        day.year = day.year.map(|year| 2000 + year);
     }
+    if let (Some(first), Some(second)) = (number("a"), number("b")) {
+        let is_month_first = is_month_first(first, second, order)?;
+        day.month = Some(if is_month_first { first } else { second });
+        day.day = Some(if is_month_first { second } else { first });
+    }
+    Ok(Some(day))
 }
 
 impl Day {
@@ -320,10 +287,10 @@ impl Day {
 
     /// Returns the date; `None` if a part is missing or the calendar does not have it.
     fn date(self) -> Result<Option<Date>, Message> {
-        let (Some(year), Some(month)) = (self.year, self.month) else {
+        let (Some(year), Some(month), Some(day)) = (self.year, self.month, self.day) else {
             return Ok(None);
         };
-        let [month, day] = [month, self.day].map(|number| i8::try_from(number).unwrap_or(0));
+        let [month, day] = [month, day].map(|number| i8::try_from(number).unwrap_or(0));
         let Ok(date) = Date::new(year, month, day) else {
             return Ok(None);
         };
@@ -359,6 +326,10 @@ fn is_month_first(first: i16, second: i16, order: Option<DateOrder>) -> Result<b
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read_single(cell: &str, order: Option<DateOrder>) -> Result<String, Message> {
+        single_day(date_range(cell, order)?)
+    }
 
     fn read(cell: &str, order: Option<DateOrder>) -> String {
         match date_range(cell, order) {
@@ -415,7 +386,7 @@ mod tests {
             "26-03-15", DateOrder::Dmy, Ok("2015-03-26");
         ];
         for (cell, order, expected) in cases {
-            let read = normalize_date(cell, Some(order));
+            let read = read_single(cell, Some(order));
             match expected {
                 Ok(date) => assert_eq!(read.as_deref(), Ok(date), "{cell}"),
                 Err(message) => assert!(read.unwrap_err().contains(message), "{cell}"),
@@ -451,8 +422,7 @@ mod tests {
         for (cell, expected) in cases {
             let text = read(cell, None);
             assert!(text.starts_with(expected), "{cell:?}: {text}");
-            let single =
-                normalize_date(cell, None).map_or_else(|message| message.text, Cow::into_owned);
+            let single = read_single(cell, None).unwrap_or_else(|message| message.text);
             let expected = if expected == RANGE {
                 "is a range of dates"
             } else {

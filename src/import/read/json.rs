@@ -15,127 +15,81 @@ use crate::model::message::{Message, message};
 use crate::model::value::json::{as_text, is_empty};
 
 /// The values of an object that are no objects. Each has its path: its keys, joined by dots.
-pub(super) type Leaves<'t> = Vec<(Cow<'t, str>, TableCell<'t>)>;
+pub(super) type Leaves = Vec<(String, Value)>;
 
 /// The path to a fault, and the fault with its remedy.
 pub(super) type PathAndFault = (String, Message);
 
-/// The first character of a text.
-const QUOTE: char = '\u{22}';
-
 /// The maximum depth of lists and objects.
 const MAX_DEPTH: usize = 100;
 
-/// Reads objects as cells.
-#[derive(Clone, Copy)]
-pub(super) struct LeafReader<'r> {
-    /// The separator of items in the text of a list.
-    pub separator: &'r str,
-    /// Returns true for the path of a value that is read as a whole, even if it is an object.
-    pub is_whole: &'r dyn Fn(&str) -> bool,
-}
-
-impl LeafReader<'_> {
-    /// Adds the values of the object at `path`. The values in a list of objects are lists.
-    pub fn read<'t>(
-        self,
-        path: &str,
-        object: &'t str,
-        leaves: &mut Leaves<'t>,
-    ) -> Result<(), PathAndFault> {
-        let members = checked_members(path, object)?;
-        leaves.reserve(members.len());
-        for (key, value) in members {
-            let path = joined(path, key);
-            let value = value.get();
-            let mut objects = objects_in(value);
-            if !objects.is_empty() && (self.is_whole)(&path) {
-                objects.clear();
-            }
-            match &*objects {
-                [] => {
-                    let cell = self.cell(&path, value)?;
-                    leaves.push((path, cell));
-                }
-                // A list of one object is this object.
-                [object] => self.read(&path, object, leaves)?,
-                objects => self.read_all(&path, objects, leaves)?,
+/// Adds the leaves of a value at `path`. The leaves of a list of objects are lists. `is_whole` returns true for the path of
+/// a value that is one leaf, even if it is an object.
+pub(super) fn add_leaves(
+    path: String,
+    value: Value,
+    is_whole: &dyn Fn(&str) -> bool,
+    leaves: &mut Leaves,
+) {
+    match value {
+        Value::Object(members) if path.is_empty() || !is_whole(&path) => {
+            for (key, value) in members {
+                add_leaves(joined(&path, key), value, is_whole, leaves);
             }
         }
-        Ok(())
-    }
-
-    /// Adds the values of a list of objects.
-    fn read_all(
-        self,
-        path: &str,
-        objects: &[&str],
-        leaves: &mut Leaves<'_>,
-    ) -> Result<(), PathAndFault> {
-        let mut lists: IndexMap<String, Vec<Value>> = IndexMap::new();
-        for object in objects {
+        Value::Array(mut items) if are_objects(&items) && !is_whole(&path) => {
+            // A list of one object is this object.
+            if items.len() == 1 {
+                return add_leaves(path, items.swap_remove(0), is_whole, leaves);
+            }
             let mut found = Leaves::new();
-            self.read(path, object, &mut found)?;
-            for (path, cell) in found {
-                let list = lists.entry(path.into()).or_default();
-                match cell.json {
-                    Some(Value::Array(items)) => list.extend(items),
-                    Some(value) => list.push(value),
-                    None => list.push(cell.text.into()),
+            for item in items {
+                add_leaves(path.clone(), item, is_whole, &mut found);
+            }
+            let mut lists: IndexMap<String, Vec<Value>> = IndexMap::new();
+            for (path, value) in found {
+                let list = lists.entry(path).or_default();
+                match value {
+                    Value::Array(items) => list.extend(items),
+                    value => list.push(value),
                 }
             }
+            leaves.extend(lists.into_iter().map(|(path, list)| (path, list.into())));
         }
-        let lists = lists.into_iter();
-        leaves.extend(lists.map(|(path, list)| (path.into(), self.cell_of(list.into()))));
-        Ok(())
-    }
-
-    /// Returns a JSON value as a cell.
-    fn cell<'t>(self, path: &str, text: &'t str) -> Result<TableCell<'t>, PathAndFault> {
-        if text.starts_with(QUOTE) {
-            let Text(text) = parse(path, text)?;
-            return Ok(TableCell::text(text));
-        }
-        Ok(self.cell_of(parse_unique(path, text, 0)?))
-    }
-
-    /// Returns a value that is no text as a cell. Its text for a list has the items, joined by their separator.
-    fn cell_of<'t>(self, value: Value) -> TableCell<'t> {
-        let text = match &value {
-            Value::Null => return TableCell::default(),
-            Value::Array(items) => {
-                let items = items.iter().filter(|item| !is_empty(item));
-                let texts: Vec<Cow<'_, str>> = items.map(as_text).collect();
-                texts.join(self.separator)
-            }
-            other => other.to_string(),
-        };
-        TableCell {
-            is_number: value.is_number(),
-            json: Some(value),
-            ..TableCell::text(text)
-        }
+        value => leaves.push((path, value)),
     }
 }
 
-fn joined<'t>(path: &str, key: Cow<'t, str>) -> Cow<'t, str> {
-    match path {
-        "" => key,
-        path => [path, ".", &key].concat().into(),
+fn are_objects(items: &[Value]) -> bool {
+    !items.is_empty() && items.iter().all(Value::is_object)
+}
+
+/// Returns a value as a cell. Its text for a list has the items, joined by `separator`.
+pub(super) fn cell_of(value: Value, separator: &str) -> TableCell {
+    let text = match value {
+        Value::Null => return TableCell::default(),
+        Value::String(text) => return TableCell::text(text),
+        Value::Array(ref items) => {
+            let items = items.iter().filter(|item| !is_empty(item));
+            let texts: Vec<Cow<'_, str>> = items.map(as_text).collect();
+            texts.join(separator)
+        }
+        ref other => other.to_string(),
+    };
+    TableCell {
+        is_number: value.is_number(),
+        json: Some(value),
+        ..TableCell::text(text)
     }
 }
 
-/// Returns an object as a list, or the objects of a list of objects. Returns none for anything else.
-fn objects_in(value: &str) -> Vec<&str> {
-    if value.starts_with('{') {
-        return vec![value];
+/// Returns the path of the member `key` of the object at `path`.
+fn joined(path: &str, key: String) -> String {
+    match (path, &*key) {
+        ("", _) => key,
+        (path, "") => path.to_owned(),
+        (path, key) => format!("{path}.{key}"),
     }
-    if !is_list_with(value, '{') {
-        return Vec::new();
-    }
-    let objects: Vec<&str> = items_of(value).collect();
-    let are_all = objects.iter().all(|item| item.starts_with('{'));
-    if are_all { objects } else { Vec::new() }
 }
 
 /// Returns true for a list whose first item begins with `first`.
@@ -150,27 +104,19 @@ pub(super) fn items_of(list: &str) -> impl Iterator<Item = &str> {
     items.into_iter().map(RawValue::get)
 }
 
-/// Parses the value at `path`.
-fn parse<'t, T: Deserialize<'t>>(path: &str, text: &'t str) -> Result<T, PathAndFault> {
-    serde_json::from_str(text).map_err(|error| (path.to_owned(), explain(&error, text)))
-}
-
-/// Parses the value at `path`, and rejects duplicate keys in it.
-fn parse_unique(path: &str, text: &str, depth: usize) -> Result<Value, PathAndFault> {
-    let has_objects = text.contains('{') && depth < MAX_DEPTH;
-    if text.starts_with('{') && has_objects {
-        let members = checked_members(path, text)?.into_iter();
-        let members = members.map(|(key, value)| {
-            let path = joined(path, Cow::Borrowed(&key));
-            let value = parse_unique(&path, value.get(), depth + 1)?;
-            Ok((key.into_owned(), value))
+/// Parses a value, and rejects duplicate keys in it. `depth` is the number of values around it.
+pub(super) fn parse(text: &str, depth: usize) -> Result<Value, PathAndFault> {
+    if text.starts_with('{') && depth < MAX_DEPTH {
+        let members = checked_members(text)?.into_iter();
+        let members = members.map(|(key, value)| match parse(value.get(), depth + 1) {
+            Ok(value) => Ok((key.into_owned(), value)),
+            Err((path, message)) => Err((joined(&key, path), message)),
         });
         members.collect()
-    } else if text.starts_with('[') && has_objects {
-        let items = items_of(text).map(|item| parse_unique(path, item, depth + 1));
-        items.collect()
+    } else if text.starts_with('[') && text.contains('{') && depth < MAX_DEPTH {
+        items_of(text).map(|item| parse(item, depth + 1)).collect()
     } else {
-        parse(path, text)
+        serde_json::from_str(text).map_err(|error| (String::new(), explain(&error, text)))
     }
 }
 
@@ -179,23 +125,26 @@ pub(super) type Members<'t> = Vec<(Cow<'t, str>, &'t RawValue)>;
 
 /// Returns the members of an object, also those whose key appears again. Returns none for anything else.
 pub(super) fn members(text: &str) -> Members<'_> {
-    let (reader, read) = ObjectReader::read(text);
-    read.map_or_else(|_| Vec::new(), |()| reader.members)
+    let mut reader = ObjectReader::default();
+    match reader.read(text) {
+        Ok(()) => reader.members,
+        Err(_) => Vec::new(),
+    }
 }
 
-/// Returns the members of the object at `path`, or its fault.
-fn checked_members<'t>(path: &str, object: &'t str) -> Result<Members<'t>, PathAndFault> {
-    let (reader, read) = ObjectReader::read(object);
-    if let Err(error) = read {
-        let path = joined(path, reader.key.unwrap_or_default());
-        return Err((path.into_owned(), explain(&error, object)));
+/// Returns the members of an object, or its fault.
+fn checked_members(object: &str) -> Result<Members<'_>, PathAndFault> {
+    let mut reader = ObjectReader::default();
+    if let Err(error) = reader.read(object) {
+        let key = reader.key.unwrap_or_default();
+        return Err((key.into_owned(), explain(&error, object)));
     }
     let mut keys: Vec<&str> = reader.members.iter().map(|(key, _)| &**key).collect();
     keys.sort_unstable();
     match keys.windows(2).find(|pair| pair[0] == pair[1]) {
         None => Ok(reader.members),
         Some(pair) => Err((
-            joined(path, pair[0].into()).into_owned(),
+            pair[0].to_owned(),
             "appears twice in its object; give each key once".into(),
         )),
     }
@@ -210,13 +159,11 @@ struct ObjectReader<'t> {
 }
 
 impl<'t> ObjectReader<'t> {
-    /// Reads a text that contains only an object. Returns what was read before an error, too.
-    fn read(text: &'t str) -> (ObjectReader<'t>, serde_json::Result<()>) {
-        let mut reader = ObjectReader::default();
+    /// Reads a text that contains only an object. After an error, `key` has the wrong value.
+    fn read(&mut self, text: &'t str) -> serde_json::Result<()> {
         let mut json = serde_json::Deserializer::from_str(text);
-        let read = json.deserialize_map(&mut reader);
-        let read = read.and_then(|()| json.end());
-        (reader, read)
+        json.deserialize_map(self)?;
+        json.end()
     }
 }
 
@@ -273,14 +220,12 @@ mod tests {
 
     /// Returns the leaves of an object, each with its path and its text, or its fault.
     fn read(text: &str) -> Result<String, PathAndFault> {
-        let reader = LeafReader {
-            separator: "; ",
-            is_whole: &|path| path == "whole",
-        };
         let mut leaves = Leaves::new();
-        reader.read("", text, &mut leaves)?;
-        let shown: Vec<String> = leaves
-            .iter()
+        let object = parse(text.trim(), 0)?;
+        add_leaves(String::new(), object, &|path| path == "whole", &mut leaves);
+        let leaves = leaves.into_iter();
+        let cells = leaves.map(|(path, value)| (path, cell_of(value, "; ")));
+        let shown: Vec<String> = cells
             .map(|(path, cell)| match cell.json_type() {
                 Some(json) => format!("{path}={} ({json})", cell.text),
                 None => format!("{path}={}", cell.text),
@@ -355,7 +300,7 @@ mod tests {
             0.000123456789012345,
         ] {
             assert_eq!(
-                parse("", &format!("{value}")).ok(),
+                parse(&format!("{value}"), 0).ok(),
                 Some(Value::from(value)),
                 "{value}"
             );
@@ -365,7 +310,7 @@ mod tests {
             bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let value = f64::from_bits((bits >> 12) | 0x3FF0_0000_0000_0000) * 40.0;
             assert_eq!(
-                parse("", &format!("{value:?}")).ok(),
+                parse(&format!("{value:?}"), 0).ok(),
                 Some(Value::from(value)),
                 "{value}"
             );

@@ -7,17 +7,20 @@ use std::rc::Rc;
 use serde_json::value::RawValue;
 use serde_json::{Deserializer, Value};
 
+use super::column_name::is_within;
 use super::columns::Columns;
-use super::json::{LeafReader, Leaves, Members, explain, is_list_with, items_of, members};
+use super::json::{
+    Leaves, Members, add_leaves, cell_of, explain, is_list_with, items_of, members, parse,
+};
 use super::options::{Bounds, ReadOptions};
 use super::row_sink::RowSink;
 use super::table_cell::TableCell;
 use super::table_row::RowReader;
-use super::tabular::{HeaderState, TableReader};
+use super::tabular::TableReader;
 use crate::import::row_faults::RowFaults;
 use crate::model::Fields;
 use crate::model::field::Field;
-use crate::model::fold::{comparable, is_blank};
+use crate::model::fold::comparable;
 use crate::model::message::message;
 use crate::model::value::JsonType;
 use crate::model::value::json::as_text;
@@ -59,53 +62,42 @@ impl<F: Fields> TableReader<'_, '_, F> {
         self.row_count += 1;
         let options = self.rows.options;
         let notation = self.notation;
-        let header = &mut self.header;
+        let header = &mut self.columns;
         self.rows.add(line, |faults| {
-            let leaves = read_leaves(text, options, &|path| is_whole::<F>(path, options), faults)?;
-            let is_kept = pass_filters(&leaves, options);
-            if let Some(effects) = faults.effects() {
-                let used = leaves.iter().filter_map(|(path, _)| mapping(path, options));
-                effects.used_columns.extend(used.map(|(at, _)| at));
-                effects.left_out += u64::from(!is_kept);
+            let members =
+                read_members(text, options, &|path| is_whole::<F>(path, options), faults)?;
+            let (names, cells): (Vec<String>, Vec<TableCell>) = members.into_iter().unzip();
+            // The names of the object before were checked.
+            if let Some(columns) = header.as_deref()
+                && columns.names == names
+            {
+                columns.select(&cells, faults)?;
+                return RowReader::new(options, notation, faults).read(columns, &cells);
             }
-            if !is_kept {
-                return None;
+            let mut columns = Columns::new(names, options, faults);
+            columns.select(&cells, faults)?;
+            columns.find_fields::<F>(options, notation.container, faults)?;
+            let has_fault = faults.has_fault();
+            let read = RowReader::new(options, notation, faults).read(&columns, &cells);
+            // The faults of a header are reported at each object.
+            if !has_fault {
+                *header = Some(Rc::new(columns));
             }
-            let paths = leaves.iter().map(|(path, _)| path);
-            let (columns, leaves) = match header {
-                // The names of the object before were checked.
-                HeaderState::Found(Some(columns)) if columns.names.iter().eq(paths) => {
-                    (Rc::clone(columns), leaves)
-                }
-                _ => {
-                    let leaves = named_leaves::<F>(leaves, options, faults);
-                    let names = leaves.iter().map(|(path, _)| path.trim_matches(is_blank));
-                    let names = names.map(str::to_owned).collect();
-                    let columns = Columns::read::<F>(names, options, notation.container, faults)?;
-                    let columns = Rc::new(columns);
-                    // The faults of a header are reported at each object.
-                    if !faults.has_fault() {
-                        *header = HeaderState::Found(Some(Rc::clone(&columns)));
-                    }
-                    (columns, leaves)
-                }
-            };
-            let cells: Vec<TableCell<'_>> = leaves.into_iter().map(|(_, cell)| cell).collect();
-            RowReader::new(options, notation, faults).read(&columns, &cells)
+            read
         });
     }
 }
 
-/// Reads the values of an object, or reports its fault. A value with a path for which `is_whole` returns true is read as
-/// it is.
-pub(super) fn read_leaves<'t>(
-    text: &'t [u8],
+/// Reads the members of an object, each with its path, or reports its fault. A value with a path for which `is_whole`
+/// returns true is read as it is.
+pub(super) fn read_members(
+    text: &[u8],
     options: &ReadOptions,
     is_whole: &dyn Fn(&str) -> bool,
     faults: &mut RowFaults<'_>,
-) -> Option<Leaves<'t>> {
+) -> Option<Vec<(String, TableCell)>> {
     let text = match str::from_utf8(text) {
-        Ok(text) => text,
+        Ok(text) => text.trim_ascii_start(),
         Err(error) => {
             let position = error.valid_up_to() + 1;
             let message =
@@ -114,39 +106,29 @@ pub(super) fn read_leaves<'t>(
             return None;
         }
     };
-    if !text.trim_ascii_start().starts_with('{') {
-        match serde_json::from_str::<Value>(text) {
-            Ok(other) => {
-                let message = message!(
-                    "is {}; write one object per line, such as {{\"id\": 1}}, or a list of objects in a .json file",
-                    JsonType::of(&other)
-                );
-                faults.push_row(Some(&as_text(&other)), message);
-            }
-            Err(error) => faults.push_row(None, explain(&error, text)),
+    let mut leaves = Leaves::new();
+    match parse(text, 0) {
+        Ok(object @ Value::Object(_)) => add_leaves(String::new(), object, is_whole, &mut leaves),
+        Ok(other) => {
+            let message = message!(
+                "is {}; write one object per line, such as {{\"id\": 1}}, or a list of objects in a .json file",
+                JsonType::of(&other)
+            );
+            faults.push_row(Some(&as_text(&other)), message);
+            return None;
         }
-        return None;
+        Err((path, message)) => {
+            match &*path {
+                "" => faults.push_row(None, message),
+                path => faults.push(&path, message),
+            }
+            return None;
+        }
     }
     let separator = options.list_separator.as_deref().unwrap_or(ITEM_SEPARATOR);
-    let reader = LeafReader {
-        separator,
-        is_whole,
-    };
-    let mut leaves = Leaves::new();
-    match reader.read("", text, &mut leaves) {
-        Ok(()) => return Some(leaves),
-        Err((path, message)) if path.is_empty() => faults.push_row(None, message),
-        Err((path, message)) => faults.push(&path, message),
-    }
-    None
-}
-
-/// Returns the mapping of a path, and its index.
-fn mapping<'o>(path: &str, options: &'o ReadOptions) -> Option<(usize, &'o [String])> {
-    if options.columns.is_empty() {
-        return None;
-    }
-    options.find_column(&comparable(path), 1, None)
+    let leaves = leaves.into_iter();
+    let members = leaves.map(|(path, value)| (path, cell_of(value, separator)));
+    Some(members.collect())
 }
 
 /// Returns true for the value of a field, which is read as a whole unless an option names a member of it.
@@ -154,55 +136,9 @@ fn is_whole<F: Fields>(path: &str, options: &ReadOptions) -> bool {
     let mut names = F::table().fields.iter().map(|field| &*field.name);
     let is_field = names.any(|name| name == path) || ["id", "deleted"].contains(&path);
     let mut columns = options.columns.iter().map(|given| &given.value.column);
-    (is_field || mapping(path, options).is_some_and(|(_, fields)| !fields.is_empty()))
+    let mapping = options.find_column(&comparable(path), 1, None);
+    (is_field || mapping.is_some_and(|(_, fields)| !fields.is_empty()))
         && !columns.any(|column| is_within(&column.text, path))
-}
-
-/// Returns true if an object has the values that the options demand. An absent member counts as empty. Objects of
-/// other kinds may have other members, so filters come first.
-fn pass_filters(leaves: &Leaves<'_>, options: &ReadOptions) -> bool {
-    let filters = options.filters.iter().map(|given| &given.value);
-    let mut of_rows = filters.filter(|filter| filter.field.is_none());
-    of_rows.all(|filter| {
-        let mut leaves = leaves.iter();
-        let found = leaves.find(|(path, _)| filter.column.matches(&comparable(path), 1, None));
-        filter.accepts(found.map_or("", |(_, cell)| &cell.text))
-    })
-}
-
-/// Returns the members that are read.
-fn named_leaves<'t, F: Fields>(
-    leaves: Leaves<'t>,
-    options: &ReadOptions,
-    faults: &mut RowFaults<'_>,
-) -> Leaves<'t> {
-    let mut named = Leaves::with_capacity(leaves.len());
-    for (path, cell) in leaves {
-        // An option that ignores an object ignores its members.
-        let mut dots = path.match_indices('.');
-        if dots.any(|(at, _)| options.ignores(&path[..at])) {
-            continue;
-        }
-        let names = F::table().fields.iter().map(|field| &*field.name);
-        let within: Vec<&str> = names.filter(|name| is_within(name, &path)).collect();
-        if within.is_empty() || mapping(&path, options).is_some() {
-            named.push((path, cell));
-        } else if cell.json.is_none() && cell.text.is_empty() {
-            // Null for an object.
-            let within = within.into_iter();
-            named.extend(within.map(|name| (name.into(), TableCell::default())));
-        } else {
-            let found = cell.json_type().unwrap_or(JsonType::Text);
-            let message = message!("is {found}; write an object");
-            faults.push_value(&path, &cell.text, message);
-        }
-    }
-    named
-}
-
-/// Returns true if a path is that of a member of the object at `of`.
-fn is_within(path: &str, of: &str) -> bool {
-    path.as_bytes().get(of.len()) == Some(&b'.') && path.starts_with(of)
 }
 
 /// Reads the objects of a document. A file of JSON lines is read, too.

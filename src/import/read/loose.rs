@@ -1,5 +1,6 @@
 //! Cells of lists of others that are no plain values. Each function recognizes one kind.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -11,41 +12,25 @@ use crate::import::lint::is_placeholder;
 use crate::model::country::{is_code, is_country, known_country};
 use crate::model::fold::{comparable, is_blank};
 
-/// A time such as `23:59`, `23:59:00-12:00`, `11:59pm`, `5pm`, `17h` or `17h30`, or a word that belongs to one, such as
-/// `UTC+2`.
+/// A time such as `23:59`, `23:59:00-12:00`, `11:59pm`, `5 pm`, `17h` or `17h30`, with the words and signs around it, such as
+/// `at` and `UTC+2`.
 static TIME: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?x) ^ (?: (?<clock> [0-9]{1,2} (?: [:h][0-9]{2} (?: [^0-9].* )? | [ap]\.?m | h )
-            | (?<half> [ap]\.?m ) | noon | midnight )
-        | (?: aoe | anywhere | earth | utc | gmt | z | cet | cest | mez | mesz | est | edt | et | pst | pdt | pt | cst | cdt
-            | ct | mst | mdt | mt | bst | ist | jst | kst | sgt | hkt | eet | eest | wet | west | aest | aedt | acst | awst
-            | nzst | nzdt | msk | local | time | hours | hrs | h | uhr | heures | on | at | by | um ) [0-9+:−-]* ) $",
+        r"(?xi) (?: (?-i:T) | (?: \b (?: at | by | um ) \b | [\s,;(] )* \b )
+        (?: [0-9]{1,2} (?: [:h][0-9]{2} (?: [^0-9\s] \S* )? | h\b | \s? [ap]\.?m\b\.? ) | (?: noon | midnight ) \b )
+        (?: [\s,;()]* \b (?: [ap]\.?m | aoe | anywhere | earth | utc | gmt | z | cet | cest | mez | mesz | est | edt | et | pst
+            | pdt | pt | cst | cdt | ct | mst | mdt | mt | bst | ist | jst | kst | sgt | hkt | eet | eest | wet | west | aest
+            | aedt | acst | awst | nzst | nzdt | msk | local | time | hours | hrs | h | uhr | heures | on ) \b [.0-9+:−-]* )* \)?",
     )
 });
 
-/// The `T` between a date and a time.
-static T_OF_TIME: LazyLock<Regex> = LazyLock::new(|| pattern("([0-9])T([0-9])"));
-
 /// Returns a date without its time of day. Returns `None` if there is no time.
 pub(super) fn without_time(cell: &str) -> Option<String> {
-    let mut has_clock = false;
-    let mut kept: Vec<&str> = Vec::new();
-    let spaced = T_OF_TIME.replace_all(cell, "$1 $2");
-    for word in spaced.split_whitespace() {
-        let plain = word.trim_matches(|sign: char| "()[],;.".contains(sign));
-        let lower = plain.to_ascii_lowercase();
-        let Some(found) = TIME.captures(&lower) else {
-            kept.extend((!plain.is_empty()).then_some(word));
-            continue;
-        };
-        if found.name("half").is_some() {
-            kept.pop_if(|hour| hour.len() < 3 && hour.parse::<u8>().is_ok());
-        }
-        has_clock |= found.name("clock").is_some();
-    }
-    let date = kept.join(" ");
-    let date = date.trim_matches(|sign: char| " ,;-–|(".contains(sign));
-    (has_clock && !date.is_empty()).then(|| date.to_owned())
+    let Cow::Owned(date) = TIME.replace_all(cell, "") else {
+        return None;
+    };
+    let date = date.trim_matches(|sign: char| is_blank(sign) || ",;-–|()".contains(sign));
+    (!date.is_empty()).then(|| date.to_owned())
 }
 
 /// Words of a date that is not fixed.
@@ -68,7 +53,7 @@ pub(super) fn open_date(cell: &str) -> Option<OpenDate> {
         return Some(OpenDate { year: None });
     }
     let folded = folded(cell);
-    let words = folded.split(|sign: char| !sign.is_alphanumeric());
+    let words = folded.split(|sign: char| !sign.is_alphanumeric() || sign == '月');
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     let mut year = None;
     let mut months = 0;
@@ -133,31 +118,19 @@ const STATES: [(&str, &str); 3] = [
 const TWO_MEANINGS: &str =
     "AL AR AZ CA CO DE GA ID IL IN KY LA MA MD ME MN MO MS MT NC NE PA SC SD TN VA NL PE SA SK BC";
 
-/// The meaning of the text after the last comma of a place.
-pub(super) enum PlaceEnd {
-    /// The name of a country.
-    Country,
-    /// Another word for this country: a code, or a nation of the United Kingdom.
-    Word(&'static str),
-    /// A state or province of this country.
-    State(&'static str),
-    /// A word with two meanings, or none.
-    Unclear,
-}
-
-/// Recognizes what follows the last comma of a place.
-pub(super) fn place_end(text: &str) -> PlaceEnd {
-    let is_state = |states: &str| states.split('|').any(|state| same_state(state, text));
-    let state = STATES.iter().find(|(_, states)| is_state(states));
+/// Returns the country that the end of a place means, and whether this end is a state or province of it. The name of a
+/// country means itself. Returns `None` for a word with two meanings, or none.
+pub(super) fn country_of_end(text: &str) -> Option<(&str, bool)> {
     // `Atlanta, Georgia` is in the United States.
-    let is_unclear = text == "Georgia" || has_word(TWO_MEANINGS, text);
-    match (state, known_country(text)) {
-        _ if is_unclear => PlaceEnd::Unclear,
-        (Some((country, _)), _) => PlaceEnd::State(country),
-        (None, Some(name)) if is_code_or_nation(text) => PlaceEnd::Word(name),
-        (None, Some(_)) => PlaceEnd::Country,
-        (None, None) => PlaceEnd::Unclear,
+    if text == "Georgia" || has_word(TWO_MEANINGS, text) {
+        return None;
     }
+    let is_state = |states: &str| states.split('|').any(|state| same_state(state, text));
+    if let Some((country, _)) = STATES.iter().find(|(_, states)| is_state(states)) {
+        return Some((country, true));
+    }
+    let name = known_country(text)?;
+    Some((if is_code_or_nation(text) { name } else { text }, false))
 }
 
 /// Returns true if a text is this state. An abbreviation is in capitals.
@@ -189,9 +162,10 @@ pub(super) fn listed(text: &str) -> Option<Vec<String>> {
     Some(items)
 }
 
-/// Returns the ISSNs of a text that contains nothing else. Marks of direction count as blanks.
+/// Returns the ISSNs of a text that contains nothing else. Marks of direction count as blanks. The text may be a list as
+/// in a program.
 pub(super) fn issns(text: &str) -> Option<Vec<String>> {
-    let is_between = |sign: char| is_blank(sign) || is_mark(sign) || ",;/|".contains(sign);
+    let is_between = |sign: char| is_blank(sign) || is_mark(sign) || ",;/|[]'\"".contains(sign);
     let words = text.split(is_between).filter(|word| !word.is_empty());
     let issns = words.map(|word| normalize_issn("issn_print", word).map(|(issn, _)| issn));
     issns.collect()
@@ -291,17 +265,17 @@ mod tests {
 
     #[test]
     fn ends_of_places_are_recognized() {
-        let shown = |text| match place_end(text) {
-            PlaceEnd::Country => "country".to_owned(),
-            PlaceEnd::Word(country) => format!("word for {country}"),
-            PlaceEnd::State(country) => format!("in {country}"),
-            PlaceEnd::Unclear => "unclear".to_owned(),
+        let shown = |text| match country_of_end(text) {
+            Some((country, true)) => format!("in {country}"),
+            Some((country, false)) => country.to_owned(),
+            None => "unclear".to_owned(),
         };
         let cases = outcomes![
-            "Spain" "USA" => "country";
-            "BE" => "word for Belgium";
-            "AUT" => "word for Austria";
-            "Scotland" "Northern Ireland" => "word for United Kingdom";
+            "Spain" => "Spain";
+            "USA" => "USA";
+            "BE" => "Belgium";
+            "AUT" => "Austria";
+            "Scotland" "Northern Ireland" => "United Kingdom";
             "California" "TX" "D.C." => "in United States";
             "Québec" "ON" => "in Canada";
             "NSW" => "in Australia";

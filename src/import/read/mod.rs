@@ -12,12 +12,10 @@
 //!    of others may be beside.
 
 pub mod bad_rows;
-mod cell_text;
 pub mod cells;
 pub(in crate::import) mod column_name;
 mod columns;
 mod csv;
-mod csv_cell;
 mod currency;
 pub mod dates;
 pub mod draft;

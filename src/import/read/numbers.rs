@@ -1,38 +1,47 @@
 //! Numbers in cells: with signs that group digits, and with either decimal sign. `cells` tests them.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::table_cell::{Container, DecimalSign, Notation};
+use super::words::pattern;
 use crate::model::fold::is_blank;
 use crate::model::message::{Message, message};
+
+/// A number whose fraction is zeros.
+static ZEROS: LazyLock<Regex> = LazyLock::new(|| pattern(r"^([0-9]+)([.,])0+$"));
+
+/// A number whose thousands are grouped by one sign.
+static GROUPS: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?x)^ [0-9]{1,3}
+        (?: (?: , [0-9]{3} )+ | (?: \. [0-9]{3} )+ | (?: ' [0-9]{3} )+ | (?: ’ [0-9]{3} )+ | (?: \s [0-9]{3} )+ ) $",
+    )
+});
 
 /// Returns the digits of a whole number.
 pub(super) fn normalize_integer<'c>(
     cell: &'c str,
     notation: &Notation,
 ) -> Result<Cow<'c, str>, Message> {
-    let sign = if cell.contains(',') {
-        DecimalSign::Comma
-    } else {
-        DecimalSign::Point
-    };
-    if let Some((whole, fraction)) = cell.split_once(['.', ','])
-        && !whole.is_empty()
-        && are_digits(whole)
-        && !fraction.is_empty()
-        && fraction.bytes().all(|byte| byte == b'0')
-        && (notation.decimal == Some(sign)
-            || ['.', ',']
-                .iter()
-                .any(|sign| with_decimal(cell, *sign).is_none()))
-    {
-        return if sign == DecimalSign::Point || notation.may_have_comma() {
-            Ok(Cow::Borrowed(whole))
-        } else {
-            Err(message!(
-                "has a decimal comma; write only the digits, `{whole}`, or add --decimal comma"
-            ))
+    if let Some(found) = ZEROS.captures(cell) {
+        let sign = match &found[2] {
+            "," => DecimalSign::Comma,
+            _ => DecimalSign::Point,
         };
+        let digits = &cell[..found[1].len()];
+        let has_two_meanings =
+            with_decimal(cell, '.').is_some() && with_decimal(cell, ',').is_some();
+        if notation.decimal == Some(sign) || !has_two_meanings {
+            return match sign == DecimalSign::Point || notation.may_have_comma() {
+                true => Ok(Cow::Borrowed(digits)),
+                false => Err(message!(
+                    "has a decimal comma; write only the digits, `{digits}`, or add --decimal comma"
+                )),
+            };
+        }
     }
     if cell.contains(['e', 'E']) && cell.parse::<f64>().is_ok() {
         return Err(
@@ -53,14 +62,10 @@ fn is_separator(sign: char) -> bool {
     matches!(sign, ',' | '.' | '\'' | '’') || is_blank(sign)
 }
 
-/// Returns the digits of a number whose thousands are grouped by one sign; a second sign may begin a fraction.
+/// Returns the digits of a number whose thousands are grouped.
 fn without_separators(cell: &str) -> Option<String> {
-    let separator = cell.chars().find(|sign| is_separator(*sign))?;
-    let (first, rest) = cell.split_once(separator)?;
-    let is_grouped =
-        (1..=3).contains(&first.len()) && rest.split(separator).all(|group| group.len() == 3);
-    let digits = cell.replace(separator, "");
-    (is_grouped && are_digits(&digits)).then_some(digits)
+    let digits = cell.chars().filter(char::is_ascii_digit);
+    GROUPS.is_match(cell).then(|| digits.collect())
 }
 
 fn are_digits(text: &str) -> bool {

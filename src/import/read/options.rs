@@ -15,10 +15,9 @@ use crate::disk::describe_at;
 use crate::import::findings::Finding;
 use crate::model::country::{is_country, same_country};
 use crate::model::field::Field;
-use crate::model::fold::{comparable, fold, is_blank, nearest};
+use crate::model::fold::{fold, is_blank, nearest};
 use crate::model::message::{Message, message};
 use crate::model::value::ValueKind;
-use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
 /// The columns that the field `issn` of `--match` compares crosswise.
 pub(in crate::import) const ISSN_COLUMNS: [&str; 2] = ["issn_print", "issn_online"];
@@ -119,7 +118,7 @@ pub enum TextEncoding {
     Guessed,
 }
 
-/// An option, and its origin: `--map 'a=b'`, or the line of a recipe.
+/// An option with a value, and its origin: `--map 'a=b'`, or the line of a recipe.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names explain the fields")]
 pub struct Given<T> {
@@ -133,6 +132,16 @@ pub struct Given<T> {
 pub struct ColumnMapping {
     pub column: ColumnName,
     pub fields: Vec<String>,
+}
+
+impl ColumnMapping {
+    /// Creates the mapping of the column with this name.
+    pub fn new(column: &str, fields: Vec<String>) -> ColumnMapping {
+        ColumnMapping {
+            column: column.into(),
+            fields,
+        }
+    }
 }
 
 /// Rows without one of these values in a column are left out, or do not have a field.
@@ -165,6 +174,15 @@ pub struct Word {
 }
 
 impl Word {
+    /// Creates a word that counts as empty in all fields.
+    pub fn empty(text: String) -> Word {
+        Word {
+            field: None,
+            text,
+            value: String::new(),
+        }
+    }
+
     /// Returns true if a text is this word. A text that counts as empty is compared exactly.
     pub(in crate::import) fn is(&self, text: &str) -> bool {
         if self.value.is_empty() {
@@ -180,18 +198,25 @@ impl Word {
 pub struct OptionEffects {
     /// The indexes of the used column mappings.
     pub(in crate::import) used_columns: BTreeSet<usize>,
-    /// The number of cells that count as empty, by column and text.
-    pub(in crate::import) emptied: BTreeMap<(String, String), u64>,
-    /// The number of rows without the values of the filters.
-    pub(in crate::import) left_out: u64,
-    /// The number of cells that are left empty by the filter of their field.
-    pub(in crate::import) unmet: BTreeMap<String, u64>,
+    /// The number of cells and rows with each effect.
+    pub(in crate::import) counts: BTreeMap<OptionEffect, u64>,
     /// Whether a file has columns or members.
     pub(in crate::import) has_columns: bool,
     /// The number of rows of the current file so far.
     pub(in crate::import) rows_read: u64,
     /// The last lines of the headers, by file.
     pub(in crate::import) header_lines: BTreeMap<String, u64>,
+}
+
+/// An effect of an option on a cell or a row.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::import) enum OptionEffect {
+    /// A cell of this column counts as empty, since it has this text.
+    Emptied(String, String),
+    /// A cell of this field is left empty by the filter of the field.
+    Unmet(String),
+    /// A row is left out by a filter.
+    LeftOut,
 }
 
 /// The error of an option, a recipe or a file that cannot be used. The first member is the file of a recipe or rows.
@@ -206,16 +231,14 @@ impl InputError {
     }
 }
 
-/// Returns the fields of conferences and journals.
-fn record_fields() -> impl Iterator<Item = &'static Field> {
-    let journals = &JournalFields::table().fields;
-    ConferenceFields::table().fields.iter().chain(journals)
-}
+/// The kinds of rows that are records.
+const RECORDS: [RowKind; 2] = [RowKind::Conferences, RowKind::Journals];
 
 /// Returns the fields of all kinds of rows.
 fn all_fields() -> impl Iterator<Item = &'static Field> {
-    let others = [OrganizationFields::table(), TagFields::table()];
-    record_fields().chain(others.into_iter().flat_map(|table| &table.fields))
+    let kinds = RECORDS.into_iter();
+    let kinds = kinds.chain([RowKind::Organizations, RowKind::Tags]);
+    kinds.flat_map(|kind| &kind.table().fields)
 }
 
 /// Returns the field of this name in the first kind of rows that has one.
@@ -240,9 +263,9 @@ impl<T> Given<T> {
         InputError(None, format!("{}: {message}", self.origin))
     }
 
-    /// Checks the value.
-    fn check(&self, check: impl FnOnce(&T) -> Result<(), Message>) -> Result<(), InputError> {
-        check(&self.value).map_err(|fault| self.error(fault))
+    /// Adds the origin to a fault of the value.
+    fn check(&self, checked: Result<(), Message>) -> Result<(), InputError> {
+        checked.map_err(|fault| self.error(fault))
     }
 }
 
@@ -250,36 +273,32 @@ impl ReadOptions {
     /// Checks that the options are consistent and name known fields.
     pub fn check(&self) -> Result<(), InputError> {
         for (at, given) in self.columns.iter().enumerate() {
-            given.check(|mapping| check_mapping(mapping, &self.columns[..at]))?;
+            given.check(check_mapping(&given.value, &self.columns[..at]))?;
         }
         for given in &self.constants {
-            given.check(|(name, value)| self.check_value(name, value))?;
+            let (name, value) = &given.value;
+            given.check(self.check_value(name, value))?;
         }
         for given in &self.words {
-            given.check(|word| match &word.field {
-                Some(name) => self.check_value(name, &word.value),
-                None => Ok(()),
-            })?;
+            let word = &given.value;
+            let mut names = word.field.iter();
+            given.check(names.try_for_each(|name| self.check_value(name, &word.value)))?;
         }
         for given in &self.filters {
-            given.check(|filter| check_names(filter.field.as_slice()))?;
+            given.check(check_names(given.value.field.as_slice()))?;
         }
         for given in &self.matching {
-            given.check(|names| check_match(names))?;
+            given.check(check_match(&given.value))?;
         }
         for given in self.update.iter().chain(&self.clear) {
-            given.check(|names| check_names(&all_columns(names)))?;
+            given.check(check_names(&all_columns(&given.value)))?;
         }
         let (Some(update), Some(clear)) = (&self.update, &self.clear) else {
             return Ok(());
         };
         let taken = columns_with_companions(&update.value);
-        let is_left = |name: &&String| {
-            !columns_of(name)
-                .iter()
-                .all(|of| taken.iter().any(|column| column == of))
-        };
-        match clear.value.iter().find(is_left) {
+        let mut cleared = all_columns(&clear.value).into_iter();
+        match cleared.find(|name| !taken.contains(name)) {
             Some(name) => Err(clear.error(message!(
                 "`{name}` is cleared only if `update` names it; add it there"
             ))),
@@ -365,13 +384,6 @@ impl ReadOptions {
             .map(|(at, found)| (at, &*found.fields))
     }
 
-    /// Returns true if the options ignore the members of the object with this path.
-    pub(in crate::import) fn ignores(&self, path: &str) -> bool {
-        let path = comparable(path);
-        let mut columns = self.columns.iter().map(|given| &given.value);
-        columns.any(|given| given.fields.is_empty() && given.column.matches(&path, 1, None))
-    }
-
     /// Returns the text that a value of the files means for a field: after its words are replaced, and `None` if it
     /// counts as empty.
     pub(in crate::import) fn meaning_of<'t>(
@@ -417,30 +429,36 @@ impl OptionEffects {
         )))
     }
 
+    /// Counts a cell or a row.
+    pub(in crate::import) fn count(&mut self, effect: OptionEffect) {
+        *self.counts.entry(effect).or_default() += 1;
+    }
+
     /// Returns notes about the effects of the options.
-    pub(in crate::import) fn notes(&self) -> Vec<Finding> {
-        let emptied = self.emptied.iter().map(|((column, text), count)| {
-            let (cells, count_as) = match count {
-                1 => ("cell", "counts as"),
-                _ => ("cells", "count as"),
+    pub(in crate::import) fn notes(&self) -> impl Iterator<Item = Finding> {
+        self.counts.iter().map(|(effect, count)| {
+            let (ending, is, counts) = match count {
+                1 => ("", "is", "counts"),
+                _ => ("s", "are", "count"),
             };
-            let message = message!("{count} {cells} with `{text}` {count_as} empty");
-            Finding::about(Some(column), None, message)
-        });
-        let are_left = |count: u64, what: &str| match count {
-            1 => format!("1 {what} is left"),
-            _ => format!("{count} {what}s are left"),
-        };
-        let unmet = self.unmet.iter().map(|(field, count)| {
-            let cells = are_left(*count, "cell");
-            let message = message!("{cells} empty, without the values under [where.{field}]");
-            Finding::about(Some(field), None, message)
-        });
-        let rows = are_left(self.left_out, "row");
-        let message = message!("{rows} out, without the values under [where]");
-        let left_out = Finding::about(None, None, message);
-        let left_out = (self.left_out > 0).then_some(left_out);
-        emptied.chain(unmet).chain(left_out).collect()
+            let (field, message) = match effect {
+                OptionEffect::Emptied(column, text) => (
+                    Some(&**column),
+                    message!("{count} cell{ending} with `{text}` {counts} as empty"),
+                ),
+                OptionEffect::Unmet(field) => (
+                    Some(&**field),
+                    message!(
+                        "{count} cell{ending} {is} left empty, without the values under [where.{field}]"
+                    ),
+                ),
+                OptionEffect::LeftOut => (
+                    None,
+                    message!("{count} row{ending} {is} left out, without the values under [where]"),
+                ),
+            };
+            Finding::about(field, None, message)
+        })
     }
 }
 
@@ -475,7 +493,8 @@ fn check_match(names: &[String]) -> Result<(), Message> {
     for name in names {
         let column = columns_of(name)[0];
         let field = known_field(column)?;
-        if !record_fields().any(|field| field.column == column) {
+        let mut records = RECORDS.into_iter();
+        if records.all(|kind| kind.table().index_of(column).is_none()) {
             return Err(message!(
                 "conferences and journals have no field `{name}`; choose one of theirs (tags are found by `type` and `name`)"
             ));
@@ -693,14 +712,12 @@ mod tests {
             let meaning_of = options.meaning_of(column, text);
             assert_eq!(meaning_of, expected, "{column} {text:?}");
         }
-        let emptied = |column: &str, text: &str| ((column.to_owned(), text.to_owned()), 1);
-        let effects = OptionEffects {
-            emptied: [emptied("issn_print", "0"), emptied("sjr", "N/A")].into(),
-            ..OptionEffects::default()
-        };
+        let mut effects = OptionEffects::default();
+        for (column, text) in [("sjr", "N/A"), ("issn_print", "0")] {
+            effects.count(OptionEffect::Emptied(column.to_owned(), text.to_owned()));
+        }
         let notes: Vec<String> = effects
             .notes()
-            .iter()
             .map(|note| format!("{:?}: {}", note.field, note.message))
             .collect();
         assert_eq!(

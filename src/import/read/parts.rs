@@ -75,7 +75,7 @@ pub(in crate::import) fn each_part(
                     part.read = Box::new(move |rows| read_json(content, fields, &bounds, rows));
                 }
                 FileFormat::Csv | FileFormat::Xlsx => {
-                    let table = CsvTable::open(content, kind.table(), options)?;
+                    let table = CsvTable::open(content, kind, options)?;
                     part.container = Container::Csv;
                     part.separator = table.separator;
                     part.read = Box::new(|rows| table.read(rows));

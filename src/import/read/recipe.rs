@@ -133,42 +133,61 @@ impl Place<'_> {
     }
 
     /// Returns a list of names that is given at its position.
-    fn names(&self, names: Spanned<Vec<String>>) -> Given<Vec<String>> {
-        self.given(&names, names.as_ref().clone())
+    fn names(&self, names: &Spanned<Vec<String>>) -> Given<Vec<String>> {
+        self.given(names, names.as_ref().clone())
     }
 
-    /// Returns the words for values.
-    fn words(
+    /// Returns the mappings of columns. Ignored columns come last.
+    fn columns(
         &self,
-        empty: Vec<String>,
-        empty_in: Table<Vec<String>>,
-        values: Table<BTreeMap<String, Value>>,
-    ) -> Result<Vec<Given<Word>>, InputError> {
-        // Those of all fields come first.
-        let empty = empty.into_iter().map(|text| Given {
-            value: Word {
-                field: None,
-                text,
-                value: String::new(),
-            },
+        columns: Table<OneOrMore>,
+        ignored: Vec<String>,
+    ) -> Vec<Given<ColumnMapping>> {
+        let columns = columns.into_iter();
+        let columns = columns.map(|(name, fields)| {
+            self.given(&name, ColumnMapping::new(name.as_ref(), fields.into()))
+        });
+        let ignored = ignored.into_iter().map(|name| Given {
+            value: ColumnMapping::new(&name, Vec::new()),
             origin: self.name.to_owned(),
         });
-        let mut words: Vec<Given<Word>> = empty.collect();
-        let empty_in = empty_in.into_iter().map(|(field, texts)| {
-            let texts = texts.into_iter().map(|text| (text, Value::from("")));
-            (field, texts.collect())
-        });
-        for (field, meanings) in empty_in.chain(values) {
-            for (text, value) in meanings {
-                let word = Word {
-                    field: Some(field.as_ref().clone()),
-                    text,
-                    value: self.csv_text(&field, &value)?,
+        columns.chain(ignored).collect()
+    }
+
+    /// Returns the values that rows must have.
+    fn filters(&self, filters: Table<Filter>) -> Vec<Given<RowFilter>> {
+        let mut found = Vec::new();
+        for (key, filter) in filters {
+            let name = key.as_ref().clone();
+            let (field, columns) = match filter {
+                Filter::OfRows(values) => (None, BTreeMap::from([(name, values)])),
+                Filter::OfField(columns) => (Some(name), columns),
+            };
+            found.extend(columns.into_iter().map(|(column, values)| {
+                let filter = RowFilter {
+                    field: field.clone(),
+                    column: column.as_str().into(),
+                    values: values.into(),
                 };
-                words.push(self.given(&field, word));
-            }
+                self.given(&key, filter)
+            }));
         }
-        Ok(words)
+        found
+    }
+
+    /// Returns a word for a value of a field.
+    fn word(
+        &self,
+        field: &Spanned<String>,
+        text: String,
+        value: &Value,
+    ) -> Result<Given<Word>, InputError> {
+        let word = Word {
+            field: Some(field.as_ref().clone()),
+            text,
+            value: self.csv_text(field, value)?,
+        };
+        Ok(self.given(field, word))
     }
 
     /// Returns a constant of a field in CSV form.
@@ -179,59 +198,51 @@ impl Place<'_> {
 
 impl Recipe {
     fn into_options(self, place: &Place<'_>) -> Result<ReadOptions, InputError> {
-        let reads_only_mapped = matches!(self.ignore, Some(Ignored::All(true)));
-        let sets = self.matching.into_iter();
+        let (reads_only_mapped, ignored) = match self.ignore {
+            Some(Ignored::All(reads_only_mapped)) => (reads_only_mapped, Vec::new()),
+            Some(Ignored::Columns(names)) => (false, names),
+            None => (false, Vec::new()),
+        };
         let mut options = ReadOptions {
             has_recipe: true,
             encoding: self.encoding,
             sheets: self.sheet.map(Vec::from).unwrap_or_default(),
             header_rows: self.header_rows,
-            matching: sets.map(|set| place.names(set)).collect(),
+            matching: self.matching.iter().map(|set| place.names(set)).collect(),
             dates: self.dates,
             decimal: self.decimal,
             list_separator: self.list_separator,
             create_links: self.create_links,
             leaves_out_new: self.new == Some(false),
-            update: self.update.map(|names| place.names(names)),
-            clear: self.clear.map(|names| place.names(names)),
+            update: self.update.map(|names| place.names(&names)),
+            clear: self.clear.map(|names| place.names(&names)),
             ignore_unknown: reads_only_mapped,
             only_mapped: reads_only_mapped,
+            columns: place.columns(self.columns, ignored),
+            filters: place.filters(self.filters),
+            // Those of all fields come first.
+            words: (self.empty.into_iter())
+                .map(|text| Given {
+                    value: Word::empty(text),
+                    origin: place.name.to_owned(),
+                })
+                .collect(),
             ..ReadOptions::default()
         };
-        for (name, fields) in self.columns {
-            let column = name.as_ref().as_str().into();
-            let fields = fields.into();
-            let mapping = ColumnMapping { column, fields };
-            options.columns.push(place.given(&name, mapping));
-        }
-        if let Some(Ignored::Columns(names)) = self.ignore {
-            options.columns.extend(names.iter().map(|name| Given {
-                value: ColumnMapping {
-                    column: name.as_str().into(),
-                    fields: Vec::new(),
-                },
-                origin: place.name.to_owned(),
-            }));
-        }
         for (field, constant) in self.set {
             let text = place.csv_text(&field, &constant)?;
             let constant = place.given(&field, (field.as_ref().clone(), text));
             options.constants.push(constant);
         }
-        options.words = place.words(self.empty, self.empty_in, self.values)?;
-        for (key, filter) in self.filters {
-            let name = key.as_ref().clone();
-            let (field, columns) = match filter {
-                Filter::OfRows(values) => (None, BTreeMap::from([(name, values)])),
-                Filter::OfField(columns) => (Some(name), columns),
-            };
-            for (column, values) in columns {
-                let filter = RowFilter {
-                    field: field.clone(),
-                    column: column.as_str().into(),
-                    values: values.into(),
-                };
-                options.filters.push(place.given(&key, filter));
+        let none = Value::from("");
+        for (field, texts) in self.empty_in {
+            for text in texts {
+                options.words.push(place.word(&field, text, &none)?);
+            }
+        }
+        for (field, meanings) in self.values {
+            for (text, value) in meanings {
+                options.words.push(place.word(&field, text, &value)?);
             }
         }
         Ok(options)

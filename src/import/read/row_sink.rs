@@ -24,7 +24,7 @@ pub(in crate::import) trait RowSink {
 pub(in crate::import) struct TableRow<'a> {
     /// The lines of the row, from 1.
     pub lines: Range<u64>,
-    pub cells: &'a [TableCell<'a>],
+    pub cells: &'a [TableCell],
     /// The merged cells of the row.
     pub merged: Vec<MergedCells>,
     /// A warning about the row.
@@ -36,8 +36,6 @@ pub(in crate::import) struct MergedCells {
     pub columns: RangeInclusive<usize>,
     /// Whether they are in several rows.
     pub is_tall: bool,
-    /// The line of the first row, which has their value.
-    pub first_line: u64,
     /// The fault of a row that lacks their values.
     pub fault: Message,
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use encoding_rs::Encoding;
 
-use super::json_rows::read_leaves;
+use super::json_rows::read_members;
 use super::options::{InputError, ReadOptions, TextEncoding};
 use super::parts::each_part;
 use super::row_sink::{RowSink, TableRow};
@@ -23,7 +23,7 @@ const MAX_ROWS: usize = 1_000;
 pub struct FileSample {
     pub(super) kind: RowKind,
     /// The cells. The first row of objects has the paths of their members.
-    pub(super) rows: Vec<Vec<TableCell<'static>>>,
+    pub(super) rows: Vec<Vec<TableCell>>,
     /// The notation of the file.
     pub(super) notation: Notation,
     /// The probable encoding, if it is not UTF-8.
@@ -68,8 +68,7 @@ impl FileSample {
 impl RowSink for FileSample {
     fn add_row(&mut self, row: TableRow<'_>) -> ControlFlow<()> {
         if row.cells.iter().any(|cell| !cell.is_blank()) {
-            let cells = row.cells.iter().map(TableCell::to_owned_cell);
-            self.rows.push(cells.collect());
+            self.rows.push(row.cells.to_vec());
         }
         if self.rows.len() <= MAX_ROWS {
             ControlFlow::Continue(())
@@ -90,7 +89,7 @@ impl RowSink for FileSample {
         self.position.line = line;
         let mut faults = RowFaults::new(&self.position, &mut self.bad);
         let options = ReadOptions::default();
-        let Some(leaves) = read_leaves(text, &options, &|_| false, &mut faults) else {
+        let Some(members) = read_members(text, &options, &|_| false, &mut faults) else {
             return;
         };
         if self.rows.is_empty() {
@@ -98,14 +97,14 @@ impl RowSink for FileSample {
         }
         let header = &mut self.rows[0];
         let mut row = vec![TableCell::default(); header.len()];
-        for (path, cell) in leaves {
+        for (path, cell) in members {
             let known = header.iter().position(|known| known.text == path);
             let at = known.unwrap_or(header.len());
             if known.is_none() {
-                header.push(TableCell::text(path.into_owned()));
+                header.push(TableCell::text(path));
                 row.push(TableCell::default());
             }
-            row[at] = cell.to_owned_cell();
+            row[at] = cell;
         }
         self.rows.push(row);
     }

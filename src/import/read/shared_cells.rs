@@ -1,18 +1,15 @@
 //! Cells that several fields share, such as `Rome, Italy` or `12-15 March 2026`, and what a cell of a list of others may
 //! be beside the value of a field.
 
-use std::borrow::Cow;
-
 use jiff::civil::Date;
 
-use super::cell_text::web_address;
 use super::cells::normalize_issn;
-use super::dates::date_range;
+use super::dates::{date_range, single_day};
 use super::loose::{
-    PlaceEnd, is_mark, is_zero, issns, open_date, place_end, without_mode, without_time,
+    country_of_end, is_mark, is_zero, issns, open_date, without_mode, without_time,
 };
 use super::options::ReadOptions;
-use super::table_cell::TableCell;
+use super::table_cell::{TableCell, web_address};
 use super::table_row::{RowReader, is_issn};
 use crate::model::Fields;
 use crate::model::country::is_country;
@@ -22,7 +19,7 @@ use crate::model::value::ValueKind;
 
 impl<F: Fields> RowReader<'_, '_, F> {
     /// Reads a text and its link. Without a link, an address in the text is one.
-    pub(super) fn read_linked(&mut self, index: usize, url: usize, cell: &TableCell<'_>) {
+    pub(super) fn read_linked(&mut self, index: usize, url: usize, cell: &TableCell) {
         let link = cell.link.as_deref().map(|link| link.trim_matches(is_blank));
         match link.and_then(web_address) {
             None if cell.text.contains("://") => self.read_parts(&[index, url], &cell.text),
@@ -48,12 +45,13 @@ impl<F: Fields> RowReader<'_, '_, F> {
             self.date_parts(fields, text)
         } else if fields.len() == 2 && table[fields[1]].column == "country" {
             Ok(self.place_parts(fields[0], text))
-        } else if let Some(items) = self.listed(text) {
-            self.issn_parts(fields, &items.join(", "))
-        } else if is_issn(column) {
-            self.issn_parts(fields, text)
         } else {
-            split_texts(text, fields.len())
+            let listed = self.listed(text).map(|items| items.join(", "));
+            let parts = listed.as_deref().unwrap_or(text);
+            match is_issn(column) {
+                true => self.issn_parts(fields, parts),
+                false => split_texts(parts, fields.len()),
+            }
         };
         match texts {
             Ok(mut texts) => {
@@ -133,25 +131,22 @@ impl<F: Fields> RowReader<'_, '_, F> {
         }
     }
 
-    /// Returns a date of a list of others that is not fixed, or has a time of day.
-    pub(super) fn read_open_date(&mut self, index: usize, text: &str) -> Option<Cow<'static, str>> {
-        let (range, year) = self.read_dates(index, text).ok()?;
-        if F::table().fields[index].column == "start_date" {
+    /// Returns a date of a list of others, which may not be fixed, or have a time of day.
+    pub(super) fn read_date(&mut self, index: usize, text: &str) -> Result<String, Message> {
+        let (range, year) = self.read_dates(index, text)?;
+        if range.is_none() && F::table().fields[index].column == "start_date" {
             self.open_year = year;
         }
-        match range {
-            None => Some(Cow::Borrowed("")),
-            Some((start, end)) => (start == end).then(|| Cow::Owned(start.to_string())),
-        }
+        single_day(range)
     }
 
     /// Returns the usual form of an ISSN, and empty for one that is none.
     pub(super) fn normalize_issn(&mut self, index: usize, text: &str) -> Option<String> {
         let is_loose = self.notation.is_loose;
-        let visible: String = text.chars().filter(|sign| !is_mark(*sign)).collect();
-        let bare = if is_loose { &visible } else { text };
+        let mut visible = text.to_owned();
+        visible.retain(|sign| !is_loose || !is_mark(sign));
         let column = &F::table().fields[index].column;
-        if let Some((issn, lacks_zero)) = normalize_issn(column, bare) {
+        if let Some((issn, lacks_zero)) = normalize_issn(column, &visible) {
             if lacks_zero {
                 let message = message!(
                     "lacks zeros at its beginning; it is stored as `{issn}`, whose check digit fits"
@@ -160,19 +155,14 @@ impl<F: Fields> RowReader<'_, '_, F> {
             }
             return Some(issn);
         }
-        if !is_loose {
-            return None;
-        }
-        if is_zero(bare) {
+        if is_loose && is_zero(&visible) {
             self.warn(index, text, "is no ISSN, so it counts as empty");
             return Some(String::new());
         }
-        let listed = self.listed(text);
-        let text = listed.map_or(text.to_owned(), |items| items.join(", "));
-        let issns = issns(&text)?;
+        let issns = issns(text).filter(|_| is_loose)?;
         if issns.len() > 1 {
             let message = message!("has {} ISSNs; only the first is read", issns.len());
-            self.warn(index, &text, message);
+            self.warn(index, text, message);
         }
         issns.into_iter().next()
     }
@@ -234,14 +224,14 @@ fn split_place(text: &str, options: &ReadOptions) -> ([String; 2], bool) {
             None if text.contains(',') => return place(city, end),
             None => continue,
         };
-        let is_given = options.words_of("country").any(|word| word.is(end));
-        match place_end(meant) {
-            _ if is_given && is_country(meant) => return place(city, end),
-            PlaceEnd::Country => return place(city, end),
-            PlaceEnd::Word(country) if !city.is_empty() => return place(city, country),
-            PlaceEnd::State(country) if !city.is_empty() => return place(text, country),
-            PlaceEnd::Unclear if is_country(meant) => is_open = true,
-            _ => {}
+        let mut words = options.words_of("country");
+        let is_given = words.any(|word| word.is(end)) && is_country(meant);
+        match country_of_end(meant) {
+            _ if is_given => return place(city, end),
+            Some((country, true)) => return place(text, country),
+            Some((country, false)) if country != meant => return place(city, country),
+            Some(_) => return place(city, end),
+            None => is_open |= is_country(meant),
         }
     }
     if is_country(text) {
@@ -252,6 +242,8 @@ fn split_place(text: &str, options: &ReadOptions) -> ([String; 2], bool) {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use super::*;
     use crate::import::findings::{FilePosition, Findings};
     use crate::import::read::options::OptionEffects;

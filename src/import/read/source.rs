@@ -147,27 +147,27 @@ impl Source {
         let foreign = foreign_format(|endings, _| has_word(endings, last_ending));
         // With `--dataset` any name is allowed, such as `list.v2.csv`, and the content may decide the format. Without
         // it, `conferences.csv.bak` must not be a table.
-        let known_ending = if options.kind.is_some() {
-            last_ending
-        } else {
-            &ending
+        let known_ending = match options.kind {
+            Some(_) => last_ending,
+            None => &ending,
         };
-        let format = options.format.or_else(|| known_ending.parse().ok());
+        let named = known_ending.parse().ok();
+        let format = options.format.or(named);
         let kind = options.kind.or_else(|| kind_from_name(&stem));
         let is_known = options.kind.is_some()
             || format == Some(FileFormat::Xlsx)
             || kind.and(format).is_some();
         let message = match foreign.filter(|_| options.format.is_none()) {
             Some(message) => message,
-            None if !is_known => {
+            None if is_known => {
+                // The content decides, not the ending of a workbook.
+                let text_format = named.filter(|format| *format != FileFormat::Xlsx);
+                return Ok(Source::new(path, kind, options.format.or(text_format)));
+            }
+            None => {
                 "the file name does not say what it contains; add `--dataset conferences`, for example, or name it \
                  `conferences`, `journals`, `organizations` or `tags` with `.xlsx`, `.csv`, `.jsonl` or `.json`"
                     .to_owned()
-            }
-            None => {
-                // The content decides, not the ending of a workbook.
-                let text_format = format.filter(|format| *format != FileFormat::Xlsx);
-                return Ok(Source::new(path, kind, options.format.or(text_format)));
             }
         };
         let message = format!("{}: {message}", path.display());
@@ -362,25 +362,27 @@ fn as_utf8<'p>(
     mut content: Box<dyn Read + 'p>,
     other: TextEncoding,
 ) -> io::Result<(Option<&'static Encoding>, Box<dyn Read + 'p>)> {
-    let mut marked = None;
-    if let Some((encoding, mark_len)) = Encoding::for_bom(first) {
-        io::copy(&mut content.by_ref().take(mark_len as u64), &mut io::sink())?;
-        marked = Some(encoding);
-    }
-    if marked == Some(UTF_8) || marked.is_none() && matches!(other, TextEncoding::Refused) {
-        return Ok((None, content));
+    let marked = Encoding::for_bom(first);
+    match (marked, other) {
+        (None, TextEncoding::Refused) => return Ok((None, content)),
+        (Some((encoding, mark_len)), _) if encoding == UTF_8 => {
+            io::copy(&mut content.by_ref().take(mark_len as u64), &mut io::sink())?;
+            return Ok((None, content));
+        }
+        _ => {}
     }
     let mut bytes = Vec::new();
     content.read_to_end(&mut bytes)?;
     let mut guessed = None;
     let encoding = match (marked, other) {
-        (Some(encoding), _) => encoding,
-        (None, _) if str::from_utf8(&bytes).is_ok() => UTF_8,
-        (None, TextEncoding::Named(encoding)) => encoding,
-        (None, TextEncoding::Guessed) => guessed.insert(guess_encoding(&bytes)),
-        (None, TextEncoding::Refused) => UTF_8,
+        (Some((encoding, _)), _) => encoding,
+        (None, TextEncoding::Named(encoding)) if str::from_utf8(&bytes).is_err() => encoding,
+        (None, TextEncoding::Guessed) if str::from_utf8(&bytes).is_err() => {
+            guessed.insert(guess_encoding(&bytes))
+        }
+        _ => UTF_8,
     };
-    let (text, is_damaged) = encoding.decode_without_bom_handling(&bytes);
+    let (text, is_damaged) = encoding.decode_with_bom_removal(&bytes);
     if is_damaged {
         let before = text.split('\u{fffd}').next().unwrap_or_default();
         let line = 1 + before.matches('\n').count();

@@ -248,45 +248,44 @@ fn read_links<F: ReferenceFields>(
 
 /// Reads a full object in a list of links. It must have all members of its kind.
 fn read_object<F: ReferenceFields>(
-    members: Map<String, Value>,
-    field: &dyn Display,
+    mut members: Map<String, Value>,
+    name: &dyn Display,
     faults: &mut RowFaults<'_>,
 ) -> Option<Curated<F>> {
+    const MISSING: &str = "is missing; a full object needs all members (null if empty); or write only the id or the name";
     let before = faults.total();
-    let known: Vec<&str> = std::iter::once("id")
-        .chain(F::table().fields.iter().map(|member| &*member.name))
-        .collect();
-    let mut missing = known.clone();
+    let fields = &F::table().fields;
     let mut id = None;
-    let mut statement = Statement::<F>::new();
-    for (key, value) in members {
-        missing.retain(|name| *name != key);
-        let path = format_args!("{field}.{key}");
-        match known.iter().position(|name| *name == key) {
-            Some(0) => {
-                id = id_of(&value);
-                if id.is_none() {
-                    let message = message!("{NOT_AN_ID}, without quotes or fraction");
-                    faults.push_value(&path, &as_text(&value), message);
-                }
+    match members.shift_remove("id") {
+        None => faults.push(&format_args!("{name}.id"), MISSING),
+        Some(value) => {
+            id = id_of(&value);
+            if id.is_none() {
+                let message = message!("{NOT_AN_ID}, without quotes or fraction");
+                faults.push_value(&format_args!("{name}.id"), &as_text(&value), message);
             }
-            Some(position) if is_empty(&value) => statement.set_null(position - 1),
-            Some(position) => statement.read(position - 1, &path, faults, |field, reader| {
-                field.read_json(value, reader);
-            }),
-            None => faults.push_unknown("member", &format!("{field}."), &key, &known),
         }
     }
-    for name in &missing {
-        faults.push(
-            &format_args!("{field}.{name}"),
-            "is missing; a full object needs all members (null if empty); or write only the id or the name",
-        );
+    let mut statement = Statement::<F>::new();
+    for (index, field) in fields.iter().enumerate() {
+        let path = format_args!("{name}.{}", field.name);
+        match members.shift_remove(&field.name) {
+            None => faults.push(&path, MISSING),
+            Some(value) if is_empty(&value) => statement.set_null(index),
+            Some(value) => statement.read(index, &path, faults, |field, reader| {
+                field.read_json(value, reader);
+            }),
+        }
+    }
+    let names = fields.iter().map(|field| &*field.name);
+    let known: Vec<&str> = std::iter::once("id").chain(names).collect();
+    for key in members.keys() {
+        faults.push_unknown("member", &format!("{name}."), key, &known);
     }
     // The object is complete, so its rules can be checked here.
     let id = id.filter(|_| faults.total() == before)?;
     Curated::new(id, statement.fields)
-        .map_err(|found| faults.push_faults(Some(field), found))
+        .map_err(|found| faults.push_faults(Some(name), found))
         .ok()
 }
 

@@ -5,20 +5,19 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::cell_text::{cell_text, type_fault};
 use super::cells::{normalize, parse_flag};
 use super::columns::{ColumnMeaning, Columns};
 use super::currency::names_other_currency;
 use super::loose::listed;
-use super::options::{ISSN_COLUMNS, ReadOptions};
+use super::options::{ISSN_COLUMNS, OptionEffect, ReadOptions};
 use super::statement::Statement;
 use super::table_cell::{Container, Notation, TableCell};
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::RowEdit;
 use crate::model::message::{Message, message};
-use crate::model::value::ValueKind;
 use crate::model::value::json::is_empty;
-use crate::model::value::text::{ITEM_SEPARATOR, split_at};
+use crate::model::value::text::{ITEM_SEPARATOR, split_at, split_items};
+use crate::model::value::{JsonType, ValueKind};
 use crate::model::{Fields, Id};
 
 /// Reads the cells of a row.
@@ -51,7 +50,7 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
     pub fn read(
         mut self,
         columns: &Columns<'_>,
-        cells: &[TableCell<'_>],
+        cells: &[TableCell],
     ) -> Option<(Option<Id>, RowEdit<F>)> {
         self.compare_equal_columns(columns, cells)?;
         let cell_of = |wanted: ColumnMeaning| {
@@ -76,31 +75,7 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
             };
             return Some((id.ok()?, edit));
         }
-        let mut found = Vec::new();
-        for (meaning, at_columns) in &columns.sources {
-            if let ColumnMeaning::Fields(fields) = meaning {
-                let field = &F::table().fields[fields[0]].column;
-                found.clear();
-                found.extend(filled_cells(cells, at_columns));
-                if columns.pass_filters(Some(field), cells) {
-                    self.read_cells(fields, &found);
-                } else {
-                    self.count_unmet(field, &found);
-                    self.read_cells(fields, &[]);
-                }
-            }
-        }
-        self.set_open_year();
-        self.notation = self.options.notation();
-        for constant in &columns.constants {
-            let index = constant.index;
-            let metric = constant.metric;
-            let lacks_metric = metric.is_some_and(|metric| self.statement.is_null(metric));
-            if self.statement.is_null(index) && !lacks_metric {
-                self.statement.mark_constant(index);
-                self.read_text(index, constant.text);
-            }
-        }
+        self.read_fields(columns, cells);
         let edit = RowEdit {
             is_removal: is_deleted,
             statement: self.statement.into(),
@@ -108,21 +83,60 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
         Some((id.ok()?, edit))
     }
 
-    /// Counts a cell that is left empty, since its row lacks a value that its field needs.
-    fn count_unmet(&mut self, field: &str, cells: &[&TableCell<'_>]) {
-        if cells.iter().any(|cell| !cell.is_blank())
-            && let Some(effects) = self.faults.effects()
-        {
-            *effects.unmet.entry(field.to_owned()).or_default() += 1;
+    /// Reads the fields of a row. Constants fill those without a value.
+    fn read_fields(&mut self, columns: &Columns<'_>, cells: &[TableCell]) {
+        let mut found = Vec::new();
+        for (meaning, at_columns) in &columns.sources {
+            found.clear();
+            found.extend(filled_cells(cells, at_columns));
+            match meaning {
+                ColumnMeaning::Fields(fields) => {
+                    let field = &F::table().fields[fields[0]].column;
+                    if !columns.pass_filters(Some(field), cells) {
+                        if found.iter().any(|cell| !cell.is_blank()) {
+                            self.faults.count(OptionEffect::Unmet(field.clone()));
+                        }
+                        found.clear();
+                    }
+                    self.read_cells(fields, &found);
+                }
+                ColumnMeaning::Object(fields) => {
+                    self.read_object(fields, &columns.names[at_columns[0]], &found);
+                }
+                _ => {}
+            }
+        }
+        self.set_open_year();
+        self.notation = self.options.notation();
+        for (index, text) in &columns.constants {
+            // Without the metric, its year says nothing.
+            let is_year = F::table().fields[*index].column == "impact_factor_year";
+            let metric = columns.metric.filter(|_| is_year);
+            let lacks_metric = metric.is_some_and(|metric| self.statement.is_null(metric));
+            if self.statement.is_null(*index) && !lacks_metric {
+                self.statement.mark_constant(*index);
+                self.read_text(*index, text);
+            }
+        }
+    }
+
+    /// Empties the fields of an object that is null.
+    fn read_object(&mut self, fields: &[usize], path: &str, cells: &[&TableCell]) {
+        for cell in cells {
+            if cell.json.is_none() && cell.text.is_empty() {
+                fields
+                    .iter()
+                    .for_each(|index| self.statement.set_null(*index));
+            } else {
+                let found = cell.json_type().unwrap_or(JsonType::Text);
+                let message = message!("is {found}; write an object");
+                self.faults.push_value(&path, &cell.text, message);
+            }
         }
     }
 
     /// Reports columns of one header that differ in the row, unless they are joined to a list.
-    fn compare_equal_columns(
-        &mut self,
-        columns: &Columns<'_>,
-        cells: &[TableCell<'_>],
-    ) -> Option<()> {
+    fn compare_equal_columns(&mut self, columns: &Columns<'_>, cells: &[TableCell]) -> Option<()> {
         let several = columns.sources.iter().filter(|(_, at)| at.len() > 1);
         for (meaning, at_columns) in several {
             let mut filled = filled_cells(cells, at_columns);
@@ -145,7 +159,7 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
     }
 
     /// Reads the cell of the column `deleted`.
-    fn read_deleted(&mut self, cell: &TableCell<'_>) -> bool {
+    fn read_deleted(&mut self, cell: &TableCell) -> bool {
         let is_flag = match &cell.json {
             Some(json) => json.is_boolean(),
             None => cell.fault.is_none() && self.notation.container != Container::Json,
@@ -165,7 +179,7 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
     }
 
     /// Reads the cells of a row for `fields`: several fields share the first cell, and a list joins all cells.
-    pub(super) fn read_cells(&mut self, fields: &[usize], cells: &[&TableCell<'_>]) {
+    pub(super) fn read_cells(&mut self, fields: &[usize], cells: &[&TableCell]) {
         let field = &F::table().fields[fields[0]];
         let Some(first) = cells.first() else {
             return fields
@@ -187,16 +201,17 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
     }
 
     /// Returns the text of a cell for `fields`, or reports its fault.
-    fn text_of<'c>(&mut self, cell: &'c TableCell<'_>, fields: &[usize]) -> Option<Cow<'c, str>> {
+    fn text_of<'c>(&mut self, cell: &'c TableCell, fields: &[usize]) -> Option<Cow<'c, str>> {
         let field = &F::table().fields[fields[0]];
         let mut words = self.options.words_of(&field.column);
-        let fault = type_fault(cell, field.kind, fields.len() > 1)
+        let fault = cell
+            .type_fault(field.kind, fields.len() > 1)
             .filter(|_| !words.any(|word| word.is(&cell.text)));
         let is_open = self.notation.is_loose && field.kind == ValueKind::Date;
         let text = match (fault, &cell.part_of_date) {
             (Some(fault), _) => Err(fault),
             (None, Some(part)) if is_open => Ok(part.into()),
-            _ => cell_text(cell, field),
+            _ => cell.text_for(field),
         };
         text.map_err(|message| self.faults.push_value(&field.column, &cell.text, message))
             .ok()
@@ -224,37 +239,16 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
     }
 
     /// Reads the items of all cells as a list.
-    fn read_list(&mut self, index: usize, cells: &[&TableCell<'_>]) {
+    fn read_list(&mut self, index: usize, cells: &[&TableCell]) {
         let column = &F::table().fields[index].column;
-        let texts = cells.iter().filter_map(|cell| self.text_of(cell, &[index]));
-        let texts: Vec<Cow<'_, str>> = texts.collect();
-        let separator = self.options.list_separator.as_deref();
-        let has_words = self.options.words_of(column).next().is_some();
-        match &*texts {
-            _ if texts.len() < cells.len() => return,
-            [text]
-                if separator.is_none()
-                    && !has_words
-                    && cells.iter().all(|cell| cell.json.is_none())
-                    && self.listed(text).is_none() =>
-            {
-                return self.read_text(index, text);
-            }
-            _ => {}
-        }
         let mut items: Vec<Value> = Vec::new();
-        for (text, cell) in texts.iter().zip(cells) {
-            let split = split_at(text, separator.unwrap_or(ITEM_SEPARATOR));
-            match (&cell.json, self.listed(text), split) {
-                (Some(Value::Array(found)), ..) => items.extend_from_slice(found),
-                (Some(other), ..) => items.push(other.clone()),
-                (None, Some(found), _) => items.extend(found.into_iter().map(Value::from)),
-                // Blanks around a separator of the source belong to no item. In the lists of an export they do.
-                (.., Ok(found)) if separator.is_some() => {
-                    items.extend(found.map(|item| Value::from(item.trim())));
-                }
-                (.., Ok(found)) => items.extend(found.map(Value::from)),
-                (.., Err(message)) => return self.faults.push_value(column, text, message),
+        for cell in cells {
+            let Some(text) = self.text_of(cell, &[index]) else {
+                return;
+            };
+            match self.items_of(column, cell, &text) {
+                Ok(found) => items.extend(found),
+                Err(message) => return self.faults.push_value(column, &text, message),
             }
         }
         let meant = |item| match item {
@@ -267,6 +261,27 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
             .read(index, column, self.faults, |field, reader| {
                 field.read_json(Value::Array(items), reader);
             });
+    }
+
+    /// Returns the items of a cell with this text. Blanks around a separator of the source belong to no item. In the lists
+    /// of an export they do.
+    fn items_of(&self, column: &str, cell: &TableCell, text: &str) -> Result<Vec<Value>, Message> {
+        let separator = self.options.list_separator.as_deref();
+        Ok(match (&cell.json, self.listed(text), separator) {
+            _ if text.is_empty() => Vec::new(),
+            (Some(Value::Array(items)), ..) => items.clone(),
+            (Some(other), ..) => vec![other.clone()],
+            (None, Some(items), _) => items.into_iter().map(Value::from).collect(),
+            (.., Some(separator)) => {
+                let items = split_at(text, separator)?;
+                items.map(|item| item.trim().into()).collect()
+            }
+            // A word may mean that an item is empty.
+            _ if self.options.words_of(column).next().is_some() => {
+                split_at(text, ITEM_SEPARATOR)?.map(Value::from).collect()
+            }
+            _ => split_items(text)?.map(Value::from).collect(),
+        })
     }
 
     /// Reads one text as one field.
@@ -296,13 +311,10 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
     where
         'r: 't,
     {
-        let options = self.options;
-        let meaning = options.meaning_of(column, text);
-        if meaning.is_none()
-            && let Some(effects) = self.faults.effects()
-        {
-            let key = (column.to_owned(), text.trim().to_owned());
-            *effects.emptied.entry(key).or_default() += 1;
+        let meaning = self.options.meaning_of(column, text);
+        if meaning.is_none() {
+            let effect = OptionEffect::Emptied(column.to_owned(), text.trim().to_owned());
+            self.faults.count(effect);
         }
         meaning
     }
@@ -317,15 +329,18 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
             return Some(Cow::Owned(issn));
         }
         let notation = self.notation.of_field(field);
+        if notation.is_price && notation.container == Container::OldSheet && !text.is_empty() {
+            let message = "the currency of a price in an .xls or .ods file is not known; save the file as .xlsx";
+            self.faults.push_value(&field.column, text, message);
+            return None;
+        }
         if is_loose && notation.is_price && names_other_currency(text) {
             self.warn(index, text, "names another currency, so it counts as empty");
             return Some(Cow::Borrowed(""));
         }
-        let normalized = match normalize(field.kind, text, &notation) {
-            Err(fault) if is_loose && field.kind == ValueKind::Date => {
-                self.read_open_date(index, text).ok_or(fault)
-            }
-            normalized => normalized,
+        let normalized = match field.kind {
+            ValueKind::Date if is_loose => self.read_date(index, text).map(Cow::Owned),
+            kind => normalize(kind, text, &notation),
         };
         normalized
             .map_err(|message| self.faults.push_value(&field.column, text, message))
@@ -334,13 +349,13 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
 }
 
 /// Reads the cell of an id. An empty one is `None`.
-fn read_id(cell: &TableCell<'_>) -> Result<Option<Id>, Message> {
+fn read_id(cell: &TableCell) -> Result<Option<Id>, Message> {
     let notation = Notation {
         is_number: cell.is_number,
         ..Notation::default()
     };
     let fault = cell.fault.clone();
-    if let Some(fault) = fault.or_else(|| type_fault(cell, ValueKind::Integer, false)) {
+    if let Some(fault) = fault.or_else(|| cell.type_fault(ValueKind::Integer, false)) {
         return Err(fault);
     }
     let text = normalize(ValueKind::Integer, &cell.text, &notation)?;
@@ -353,11 +368,11 @@ fn read_id(cell: &TableCell<'_>) -> Result<Option<Id>, Message> {
 }
 
 /// Returns the cells of columns: of one column its cell, and of several those that are not blank.
-fn filled_cells<'c, 'a>(
-    cells: &'c [TableCell<'a>],
+fn filled_cells<'c>(
+    cells: &'c [TableCell],
     columns: &'c [usize],
-) -> impl Iterator<Item = &'c TableCell<'a>> {
-    let is_kept = |cell: &&TableCell<'_>| columns.len() == 1 || !cell.is_blank();
+) -> impl Iterator<Item = &'c TableCell> {
+    let is_kept = |cell: &&TableCell| columns.len() == 1 || !cell.is_blank();
     columns
         .iter()
         .filter_map(|at| cells.get(*at))

@@ -1,14 +1,13 @@
 //! Tables: a header and rows of cells, from CSV or from a workbook.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
+use std::mem;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use super::column_name::column_letters;
 use super::columns::{ColumnMeaning, Columns, identify_rows};
 use super::loose::open_date;
-use super::options::ReadOptions;
+use super::options::{OptionEffect, ReadOptions};
 use super::row_sink::{MergedCells, RowSink, TableRow};
 use super::table_cell::{Container, Notation, TableCell};
 use super::table_row::RowReader;
@@ -23,7 +22,7 @@ use crate::model::message::{Message, message};
 pub(in crate::import) const MAX_ROWS_ABOVE: usize = 20;
 
 /// A row of cells that is kept.
-pub(in crate::import) type OwnedRow = Vec<TableCell<'static>>;
+pub(in crate::import) type OwnedRow = Vec<TableCell>;
 
 impl MergedCells {
     /// Returns true if a column that is read lacks the value, since the first cell has it.
@@ -31,17 +30,17 @@ impl MergedCells {
         let read = self.columns.clone().filter(|at| columns.is_read(*at));
         read.count() > usize::from(!self.is_tall)
     }
-
-    /// Returns true if they are one column, whose rows all have the value of the first.
-    fn is_one_column(&self) -> bool {
-        self.is_tall && self.columns.start() == self.columns.end()
-    }
 }
 
 /// Reads the rows of a table, including the header, or the objects of a list.
 pub(in crate::import) struct TableReader<'r, 'a, F> {
     pub(super) rows: &'r mut FileRows<'a, F>,
-    pub(super) header: HeaderState<'a>,
+    /// The rows so far, while no header is found: text above it, or a header that identifies no rows.
+    above: Vec<OwnedRow>,
+    /// The lines of these rows.
+    lines_above: Vec<u64>,
+    /// The columns. Those of objects are the members of the last one.
+    pub(super) columns: Option<Rc<Columns<'a>>>,
     /// Whether a column cannot be read. Then missing values in rows are not reported, since that column may contain
     /// them.
     is_incomplete: bool,
@@ -55,20 +54,8 @@ pub(in crate::import) struct TableReader<'r, 'a, F> {
     has_full_row: bool,
     /// The number of rows that other parts have brought.
     earlier: usize,
-    /// The values of merged cells of one column, by the column and the line of their first row.
-    merged: HashMap<(usize, u64), TableCell<'static>>,
     /// The notation of all cells.
     pub(super) notation: Notation,
-}
-
-pub(super) enum HeaderState<'a> {
-    /// The lines and cells of the rows so far: text above the header, or a header that identifies no rows.
-    Searching {
-        lines: Vec<u64>,
-        rows: Vec<OwnedRow>,
-    },
-    /// The columns, or `None` if the header is unusable. Those of objects are the members of the last one.
-    Found(Option<Rc<Columns<'a>>>),
 }
 
 impl<F: Fields> RowSink for TableReader<'_, '_, F> {
@@ -84,28 +71,19 @@ impl<F: Fields> RowSink for TableReader<'_, '_, F> {
         let follows_gap = line > self.next_line;
         self.next_line = row.lines.end;
         let options = self.rows.options;
-        if options.header_rows == Some(0) && matches!(self.header, HeaderState::Searching { .. }) {
+        if self.columns.is_none() && options.header_rows == Some(0) {
             self.read_header(line, &[vec![TableCell::default(); row.cells.len()]])?;
         }
-        match &self.header {
-            HeaderState::Searching { .. } => self.search_header(line, row.cells),
-            HeaderState::Found(Some(columns)) if self.row_count < options.bounds.rows => {
-                let columns = Rc::clone(columns);
-                let cells = self.with_merged(&columns, &row);
-                let row = TableRow {
-                    cells: &cells,
-                    ..row
-                };
-                self.read_row(&columns, row, follows_gap);
-                ControlFlow::Continue(())
-            }
-            // No row follows an unusable header.
-            HeaderState::Found(_) => {
-                let message = options.bounds.rows_fault("rows");
-                self.rows.add_file_fault(line, message);
-                ControlFlow::Break(())
-            }
+        let Some(columns) = self.columns.clone() else {
+            return self.search_header(line, row.cells);
+        };
+        if self.row_count >= options.bounds.rows {
+            let message = options.bounds.rows_fault("rows");
+            self.rows.add_file_fault(line, message);
+            return ControlFlow::Break(());
         }
+        self.read_row(&columns, row, follows_gap);
+        ControlFlow::Continue(())
     }
 
     fn add_fault(&mut self, line: u64, message: Message) {
@@ -124,48 +102,16 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         TableReader {
             earlier: rows.rows.len(),
             rows,
-            header: HeaderState::Searching {
-                lines: Vec::new(),
-                rows: Vec::new(),
-            },
+            above: Vec::new(),
+            lines_above: Vec::new(),
+            columns: None,
             is_incomplete: false,
             row_count: 0,
             next_line: 0,
             is_below: false,
             has_full_row: false,
-            merged: HashMap::new(),
             notation,
         }
-    }
-
-    /// Returns the cells of a row, in a list of others with the values of the merged cells above.
-    fn with_merged<'c>(
-        &mut self,
-        columns: &Columns<'_>,
-        row: &TableRow<'c>,
-    ) -> Cow<'c, [TableCell<'c>]> {
-        let mut filled = Cow::Borrowed(row.cells);
-        let line = row.lines.start;
-        for merged in &row.merged {
-            if !self.notation.is_loose || !merged.is_one_column() {
-                continue;
-            }
-            let at = *merged.columns.start();
-            let key = (at, merged.first_line);
-            if merged.first_line == line {
-                let cell = row.cells.get(at).filter(|cell| !cell.is_blank());
-                let value = cell.filter(|_| columns.is_read(at));
-                self.merged
-                    .extend(value.map(|cell| (key, cell.to_owned_cell())));
-            } else if let Some(cell) = self.merged.get(&key) {
-                let filled = filled.to_mut();
-                filled.resize_with(filled.len().max(at + 1), TableCell::default);
-                filled[at] = cell.clone();
-                let message = "has the value of the merged cells above";
-                self.rows.warn(Some(line), message.into());
-            }
-        }
-        filled
     }
 
     /// Reads a row below the header.
@@ -180,7 +126,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         // Below an empty row, notes may have two cells.
         let is_below = self.row_count > 0 && (follows_gap || self.is_below);
         self.is_below = is_below && filled * 3 <= named.max(3) && !has_id;
-        if let Some(message) = self.reason_to_skip(columns, &row, filled) {
+        if !has_id && let Some(message) = self.reason_to_skip(columns, &row, filled) {
             return self.rows.warn(Some(line), message.into());
         }
         if let Some(message) = row.warning {
@@ -188,36 +134,35 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         }
         self.row_count += 1;
         if !columns.pass_filters(None, cells) {
-            self.rows.effects.left_out += 1;
+            self.rows.effects.count(OptionEffect::LeftOut);
             return;
         }
         if filled > 1 && named > 2 && !self.has_full_row && notation.is_loose && !options.replace {
             self.skip_first_headings();
         }
-        let hides = |merged: &MergedCells| {
-            !notation.is_loose || !merged.is_one_column() && merged.hide_values_of(columns)
-        };
-        if let Some(merged) = row.merged.into_iter().find(hides) {
+        let mut merged = row.merged.into_iter();
+        if let Some(merged) =
+            merged.find(|merged| !notation.is_loose || merged.hide_values_of(columns))
+        {
             return self.rows.add_fault(line, merged.fault);
         }
-        self.rows.add(line, |faults| {
+        let read = self.rows.add(line, |faults| {
             if notation.container == Container::Csv {
                 check_width(columns, cells, faults)?;
             }
             check_unnamed(columns, cells, options, faults);
             RowReader::new(options, notation, faults).read(columns, cells)
         });
-        let may_be_note =
-            (filled == 1 && named > 2 && self.has_full_row || self.is_below) && !has_id;
-        self.has_full_row |= filled > 1;
-        let read = self.rows.rows.last_mut();
-        if let Some(row) = read.filter(|row| row.position.line == line) {
-            row.is_bad |= self.is_incomplete;
-            row.may_be_note = may_be_note;
+        if let Some(read) = read {
+            read.is_bad |= self.is_incomplete;
+            read.may_be_note =
+                (filled == 1 && named > 2 && self.has_full_row || self.is_below) && !has_id;
         }
+        self.has_full_row |= filled > 1;
     }
 
-    /// Returns why a row is no record, if so: it is a note, a total, the header again, or in a list of others a heading.
+    /// Returns why a row without an id is no record, if so: it is a note, a total, the header again, or in a list of others
+    /// a heading.
     fn reason_to_skip(
         &self,
         columns: &Columns<'_>,
@@ -226,26 +171,25 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
     ) -> Option<&'static str> {
         let cells = row.cells;
         let named = columns.named();
-        let has_id = columns.has_id(cells);
         let replaces = self.rows.options.replace;
         // In CSV, other rows have all cells.
         let is_short =
             self.notation.container == Container::Csv && cells.len() < columns.named_width;
-        let is_note = (filled == 1 && named > 1 && !has_id || is_short) && !replaces;
+        let is_note = filled == 1 && named > 1 || is_short;
         let mut values = (0..).zip(cells).filter(|(_, cell)| !cell.is_blank());
         let (at, first) = values.clone().next()?;
         let is_merged = || row.merged.iter().any(|merged| merged.columns.contains(&at));
         match () {
-            () if self.row_count > 0 && self.is_below && is_note => {
+            () if self.is_below && is_note && !replaces => {
                 Some("is a note below the table, so it is skipped")
             }
-            () if self.row_count > 0 && named > 1 && !has_id && is_total(cells) => {
+            () if self.row_count > 0 && named > 1 && is_total(cells) => {
                 Some("is a total, so it is skipped")
             }
             () if self.row_count > 0 && columns.are_names(cells) => {
                 Some("repeats the header, so it is skipped")
             }
-            () if !self.notation.is_loose || has_id => None,
+            () if !self.notation.is_loose => None,
             () if !values.any(|(at, _)| columns.is_read(at)) => {
                 Some("has no value in a column that is read, so it is skipped")
             }
@@ -273,10 +217,8 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
 
     /// Ends the part. Returns the number of rows after the header, or of objects.
     pub fn finish(mut self) -> usize {
-        if let HeaderState::Searching { lines, .. } = &self.header
-            && !lines.is_empty()
-        {
-            self.row_count += lines.len() - 1;
+        if !self.above.is_empty() {
+            self.row_count += self.above.len() - 1;
             let _ = self.report_missing_id();
         }
         let what = self.notation.container.column();
@@ -287,41 +229,32 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
     }
 
     /// Adds a row, while no header was found.
-    fn search_header(&mut self, line: u64, cells: &[TableCell<'_>]) -> ControlFlow<()> {
-        let HeaderState::Searching { lines, rows } = &mut self.header else {
-            return ControlFlow::Continue(());
-        };
+    fn search_header(&mut self, line: u64, cells: &[TableCell]) -> ControlFlow<()> {
         let options = self.rows.options;
-        lines.push(line);
-        rows.push(cells.iter().map(TableCell::to_owned_cell).collect());
-        let Some(title_rows) = rows.len().checked_sub(options.header_rows.unwrap_or(1)) else {
+        self.lines_above.push(line);
+        self.above.push(cells.to_vec());
+        let header_rows = options.header_rows.unwrap_or(1);
+        let Some(title_rows) = self.above.len().checked_sub(header_rows) else {
             return ControlFlow::Continue(());
         };
-        let names = joined_header(&rows[title_rows..]);
-        let meanings: Vec<ColumnMeaning> = (names.iter().enumerate())
-            .filter_map(|(at, name)| ColumnMeaning::find(F::table(), options, name, 1, Some(at)))
-            .collect();
-        let filled = names.iter().filter(|name| !name.is_empty()).count();
-        let is_header = identify_rows::<F>(options, &meanings)
-            && (meanings.len() > 1 || filled != 2 || title_rows == 0)
-            && (filled > 1 && options.header_rows.is_some()
-                || known_names::<F>(options, names.iter().map(String::as_str)) > 0);
-        if !is_header && rows.len() > MAX_ROWS_ABOVE {
-            return self.report_missing_id();
+        let names = joined_header(&self.above[title_rows..]);
+        if !is_header::<F>(options, &names, title_rows) {
+            return match self.above.len() > MAX_ROWS_ABOVE {
+                true => self.report_missing_id(),
+                false => ControlFlow::Continue(()),
+            };
         }
-        if !is_header {
-            return ControlFlow::Continue(());
-        }
-        let titles = match &lines[..title_rows] {
+        let titles = match &self.lines_above[..title_rows] {
             [] => None,
             [only] => Some(format!("line {only}")),
             [first, .., last] => Some(format!("lines {first} to {last}")),
         };
-        let header = rows.split_off(title_rows);
         if let Some(lines) = titles {
             let message = message!("the rows above the header ({lines}) are ignored");
             self.rows.warn(Some(line), message);
         }
+        let header = self.above.split_off(title_rows);
+        self.above.clear();
         self.read_header(line, &header)
     }
 
@@ -329,18 +262,8 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
     fn read_header(&mut self, line: u64, header: &[OwnedRow]) -> ControlFlow<()> {
         let options = self.rows.options;
         let container = self.notation.container;
-        let mut columns = None;
         self.rows.add(line, |faults| {
-            match header.iter().flatten().find_map(|cell| cell.fault.clone()) {
-                Some(fault) => faults.push_row(None, fault),
-                None => {
-                    let names = joined_header(header);
-                    columns = Columns::read::<F>(names, options, container, faults);
-                }
-            }
-            if let (Some(columns), Container::OldSheet) = (&columns, container) {
-                refuse_prices::<F>(columns, faults);
-            }
+            self.columns = read_columns::<F>(header, options, container, faults).map(Rc::new);
             self.is_incomplete = faults.has_fault();
             None
         });
@@ -352,30 +275,24 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         if container == Container::OldSheet {
             self.rows.warn(None, NO_FORMATS.into());
         }
-        let is_readable = columns.is_some();
-        self.header = HeaderState::Found(columns.map(Rc::new));
-        if is_readable {
-            ControlFlow::Continue(())
-        } else {
-            ControlFlow::Break(())
+        match self.columns {
+            Some(_) => ControlFlow::Continue(()),
+            None => ControlFlow::Break(()),
         }
     }
 
     /// Reports a missing header, at the row that looks most like one.
     fn report_missing_id(&mut self) -> ControlFlow<()> {
-        let HeaderState::Searching { lines, rows } =
-            std::mem::replace(&mut self.header, HeaderState::Found(None))
-        else {
-            return ControlFlow::Break(());
-        };
         let options = self.rows.options;
         // In reverse, since `max_by_key` returns the last maximum.
-        let rows = lines.into_iter().zip(rows).rev();
-        let best = rows.max_by_key(|(_, row)| {
+        let rows = mem::take(&mut self.above).into_iter();
+        let rows = rows.zip(&self.lines_above).rev();
+        let best = rows.max_by_key(|(row, _)| {
             let texts = row.iter().map(|cell| &*cell.text);
             known_names::<F>(options, texts)
         });
-        if let Some((line, row)) = best
+        let best = best.map(|(row, line)| (row, *line));
+        if let Some((row, line)) = best
             && self.read_header(line, &[row]).is_continue()
         {
             let mut columns = options.columns.iter();
@@ -388,9 +305,37 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             };
             self.rows.add_file_fault(line, message);
         }
-        self.header = HeaderState::Found(None);
         ControlFlow::Break(())
     }
+}
+
+/// Returns true if names are those of a header, below some rows of titles.
+fn is_header<F: Fields>(options: &ReadOptions, names: &[String], title_rows: usize) -> bool {
+    let meanings: Vec<ColumnMeaning> = (names.iter().enumerate())
+        .filter_map(|(at, name)| ColumnMeaning::find(F::table(), options, name, 1, Some(at)))
+        .collect();
+    let filled = names.iter().filter(|name| !name.is_empty()).count();
+    identify_rows::<F>(options, &meanings)
+        && (meanings.len() > 1 || filled != 2 || title_rows == 0)
+        && (filled > 1 && options.header_rows.is_some()
+            || known_names::<F>(options, names.iter().map(String::as_str)) > 0)
+}
+
+/// Reads the columns of a header, and reports its faults. Returns `None` if it is unusable.
+fn read_columns<'o, F: Fields>(
+    header: &[OwnedRow],
+    options: &'o ReadOptions,
+    container: Container,
+    faults: &mut RowFaults<'_>,
+) -> Option<Columns<'o>> {
+    let mut cells = header.iter().flatten();
+    if let Some(fault) = cells.find_map(|cell| cell.fault.clone()) {
+        faults.push_row(None, fault);
+        return None;
+    }
+    let mut columns = Columns::new(joined_header(header), options, faults);
+    columns.find_fields::<F>(options, container, faults)?;
+    Some(columns)
 }
 
 /// Returns the number of names that columns have. A column that is named by its letter is in each row, so it shows no
@@ -428,7 +373,7 @@ pub(in crate::import) fn joined_header(rows: &[OwnedRow]) -> Vec<String> {
 /// Reports a row of a text that has fewer or more cells than the header.
 fn check_width(
     columns: &Columns<'_>,
-    cells: &[TableCell<'_>],
+    cells: &[TableCell],
     faults: &mut RowFaults<'_>,
 ) -> Option<()> {
     let named = columns.named_width;
@@ -457,21 +402,10 @@ const IS_HEADING: &str = "has one value, so it is skipped as a heading or a note
 const NO_FORMATS: &str = "is an .xls or .ods file, whose number formats are not read; percentages and currencies look like \
                           plain numbers there; save it as .xlsx to have them checked";
 
-/// Reports prices in a file whose currencies are not known.
-fn refuse_prices<F: Fields>(columns: &Columns<'_>, faults: &mut RowFaults<'_>) {
-    let fields = columns.meanings.iter().flat_map(ColumnMeaning::fields);
-    let names = fields.map(|at| &F::table().fields[*at].column);
-    for name in names.filter(|name| name.ends_with("_usd")) {
-        let message =
-            "the currency of a price in an .xls or .ods file is not known; save the file as .xlsx";
-        faults.push(name, message);
-    }
-}
-
 /// Reports values in columns without a name.
 fn check_unnamed(
     columns: &Columns<'_>,
-    cells: &[TableCell<'_>],
+    cells: &[TableCell],
     options: &ReadOptions,
     faults: &mut RowFaults<'_>,
 ) {
@@ -495,11 +429,11 @@ fn check_unnamed(
 }
 
 /// Returns true if a row contains totals: a word for it, and otherwise only numbers.
-fn is_total(cells: &[TableCell<'_>]) -> bool {
+fn is_total(cells: &[TableCell]) -> bool {
     const WORDS: &str = "total totals grandtotal subtotal sum average mean median summe gesamt insgesamt mittelwert \
                          durchschnitt somme moyenne totale promedio suma";
     let mut filled = cells.iter().filter(|cell| !cell.is_blank());
-    let is_number = |cell: &TableCell<'_>| {
+    let is_number = |cell: &TableCell| {
         cell.text.chars().all(|sign| {
             sign.is_ascii_digit() || is_blank(sign) || matches!(sign, '.' | ',' | '%' | '$' | '€')
         })
@@ -546,8 +480,7 @@ mod tests {
             (&["12", "Total"], false),
         ];
         for (texts, expected) in cases {
-            let cells: Vec<TableCell<'_>> =
-                texts.iter().map(|text| TableCell::text(*text)).collect();
+            let cells: Vec<TableCell> = texts.iter().map(|text| TableCell::text(*text)).collect();
             assert_eq!(is_total(&cells), expected, "{texts:?}");
         }
     }

@@ -506,10 +506,7 @@ impl ReadArgs {
             None => (ReadOptions::default(), None),
         };
         for (name, field) in &self.columns {
-            let value = ColumnMapping {
-                column: name.as_str().into(),
-                fields: vec![field.clone()],
-            };
+            let value = ColumnMapping::new(name, vec![field.clone()]);
             options
                 .columns
                 .retain(|given| given.value.column != value.column);
@@ -534,11 +531,7 @@ impl ReadArgs {
             options.matching = sets.collect();
         }
         let empty = self.empty.iter().map(|text| Given {
-            value: Word {
-                field: None,
-                text: text.clone(),
-                value: String::new(),
-            },
+            value: Word::empty(text.clone()),
             origin: format!("--empty '{text}'"),
         });
         options.words.splice(0..0, empty);

@@ -6,15 +6,12 @@ use jiff::civil::Date;
 
 use super::names::year_of;
 use crate::import::lint::{is_placeholder, may_be_name};
-use crate::import::read::cell_text::web_address;
 use crate::import::read::cells::normalize;
 use crate::import::read::dates::{DateOrder, date_range};
-use crate::import::read::loose::{
-    PlaceEnd, issns, open_date, place_end, without_mode, without_time,
-};
+use crate::import::read::loose::{country_of_end, issns, open_date, without_mode, without_time};
 use crate::import::read::options::field_named;
 use crate::import::read::shared_cells::{BEFORE_COUNTRY, split_at_signs};
-use crate::import::read::table_cell::{DecimalSign, Notation, TableCell};
+use crate::import::read::table_cell::{DecimalSign, Notation, TableCell, web_address};
 use crate::import::read::table_row::is_issn;
 use crate::import::read::words::has_word;
 use crate::model::ReferenceKind;
@@ -30,7 +27,7 @@ pub(super) struct DraftColumn {
     pub name: String,
     pub header: String,
     /// The cells of the sample that are not blank.
-    pub cells: Vec<TableCell<'static>>,
+    pub cells: Vec<TableCell>,
     /// The fields that the column contains; none if it is ignored.
     pub fields: Vec<&'static str>,
     /// Why the column is ignored, although its header names a field.
@@ -101,7 +98,7 @@ pub(super) fn is_word_for_none(text: &str) -> bool {
 }
 
 /// Returns true if an import can read the cell as these fields, perhaps with options for numbers and dates.
-pub(super) fn are_taken(fields: &[&str], cell: &TableCell<'_>, notation: &Notation) -> bool {
+pub(super) fn are_taken(fields: &[&str], cell: &TableCell, notation: &Notation) -> bool {
     let text = &*cell.text;
     let Some(field) = fields.first().and_then(|name| field_named(name)) else {
         return false;
@@ -133,7 +130,7 @@ pub(super) fn are_taken(fields: &[&str], cell: &TableCell<'_>, notation: &Notati
 }
 
 /// Returns true if an import reads the cell as a value of a field of one value.
-pub(super) fn is_value(field: &Field, cell: &TableCell<'_>, notation: &Notation) -> bool {
+pub(super) fn is_value(field: &Field, cell: &TableCell, notation: &Notation) -> bool {
     let notation = Notation {
         is_number: cell.is_number,
         ..notation.of_field(field)
@@ -176,7 +173,7 @@ pub(super) fn is_place(text: &str) -> bool {
     ends.filter_map(|sign| place.rsplit_once(sign))
         .any(|(_, end)| {
             let end = end.trim().trim_end_matches(')');
-            !matches!(place_end(end), PlaceEnd::Unclear) || is_country(end)
+            country_of_end(end).is_some() || is_country(end)
         })
 }
 
@@ -187,7 +184,7 @@ fn is_number(text: &str) -> bool {
 }
 
 /// Returns true if a cell is a number, a date, an ISSN or an address. The name of a column is none of these.
-pub(super) fn is_data(cell: &TableCell<'_>) -> bool {
+pub(super) fn is_data(cell: &TableCell) -> bool {
     let text = cell.text.trim_matches(is_blank);
     let is_year = text.len() == 4 && year_of(text).is_some();
     !is_year

@@ -11,7 +11,7 @@ use crate::import::read::table_cell::TableCell;
 use crate::import::read::tabular::{MAX_ROWS_ABOVE, joined_header};
 
 /// A row of a sample.
-type Row = Vec<TableCell<'static>>;
+type Row = Vec<TableCell>;
 
 /// Finds the header of a table: the first row with two known names, else a row of names above other content. A row that
 /// looks like those below it is no header, and then the range is empty.
@@ -35,12 +35,12 @@ pub(super) fn find_header(kind: RowKind, rows: &[Row]) -> Range<usize> {
     first..first + usize::from(has_header)
 }
 
-fn filled(row: &Row) -> impl Iterator<Item = &TableCell<'static>> {
+fn filled(row: &Row) -> impl Iterator<Item = &TableCell> {
     row.iter().filter(|cell| !cell.is_blank())
 }
 
 /// Returns a cell that is not blank.
-fn cell_at(row: &Row, at: usize) -> Option<&TableCell<'static>> {
+fn cell_at(row: &Row, at: usize) -> Option<&TableCell> {
     row.get(at).filter(|cell| !cell.is_blank())
 }
 

@@ -1,13 +1,11 @@
 //! The names of columns in public lists, and the fields that they probably contain.
 
-use std::ptr;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
 use crate::import::read::row_kind::RowKind;
 use crate::import::read::words::{has_word, pattern};
-use crate::model::field::FieldTable;
 use crate::model::fold::fold;
 
 /// The known names of all kinds of rows.
@@ -60,14 +58,14 @@ fn plain(header: &str) -> Vec<String> {
 
 /// The fields that a header names.
 #[derive(Default)]
-pub(super) struct KnownName {
+pub(in crate::import) struct KnownName {
     pub fields: Vec<&'static str>,
     /// 0 for the exact name of a field, and more for less exact names.
     pub rank: usize,
 }
 
 /// Returns the fields that a header names, if it is a known name of a column of this kind of rows.
-pub(super) fn known_name(kind: RowKind, header: &str) -> Option<KnownName> {
+pub(in crate::import) fn known_name(kind: RowKind, header: &str) -> Option<KnownName> {
     let words = plain(header);
     let whole = words.join(" ");
     let squeezed = words.concat();
@@ -93,14 +91,6 @@ pub(super) fn known_name(kind: RowKind, header: &str) -> Option<KnownName> {
             }
             _ => None,
         })
-}
-
-/// Returns true if a header is a known name of a column of rows with this table.
-pub(in crate::import) fn is_known_name(table: &FieldTable, header: &str) -> bool {
-    use RowKind::{Conferences, Journals, Organizations, Tags};
-    let kinds = [Conferences, Journals, Organizations, Tags];
-    let kind = kinds.into_iter().find(|kind| ptr::eq(kind.table(), table));
-    kind.is_some_and(|kind| known_name(kind, header).is_some())
 }
 
 /// Returns the price that a header names, without its currency.

@@ -100,7 +100,6 @@ impl Annotations {
         let merged = self.begun.iter().map(|range| MergedCells {
             columns: column(range.start.1)..=column(range.end.1),
             is_tall: range.start.0 < range.end.0,
-            first_line: u64::from(range.start.0) + 1,
             fault: message!(
                 "the cells {}:{} are merged, so that only the first has a value; unmerge them, and fill in each",
                 cell_name(range.start),

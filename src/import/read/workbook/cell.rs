@@ -41,7 +41,7 @@ impl CellStyles {
     }
 
     /// Returns the text that a CSV file would contain for the cell at this position.
-    pub fn cell(&self, value: Data, style: usize, at: Position) -> TableCell<'static> {
+    pub fn cell(&self, value: Data, style: usize, at: Position) -> TableCell {
         if value == Data::Empty {
             return TableCell::default();
         }
@@ -76,7 +76,7 @@ impl CellStyles {
         }
     }
 
-    fn number_cell(&self, stored: f64, format: &CellFormat, at: Position) -> TableCell<'static> {
+    fn number_cell(&self, stored: f64, format: &CellFormat, at: Position) -> TableCell {
         if !stored.is_finite() {
             let message = message!(
                 "the cell {} contains a value that cannot be read; enter it again",
@@ -120,7 +120,7 @@ impl CellStyles {
 }
 
 /// Returns a cell with a date, of which the format may show a part only.
-fn date_cell(day: Date, text: String, format: &CellFormat, at: Position) -> TableCell<'static> {
+fn date_cell(day: Date, text: String, format: &CellFormat, at: Position) -> TableCell {
     let section = format.section(MIN_INEXACT).ok();
     let part = section.filter(|section| section.is_date());
     match part.and_then(|section| section.part_of(day)) {
@@ -135,7 +135,7 @@ fn date_cell(day: Date, text: String, format: &CellFormat, at: Position) -> Tabl
     }
 }
 
-fn bad(shown: impl Into<String>, message: impl Into<Message>) -> TableCell<'static> {
+fn bad(shown: impl Into<String>, message: impl Into<Message>) -> TableCell {
     TableCell {
         fault: Some(message.into()),
         ..TableCell::text(shown.into())
@@ -143,12 +143,7 @@ fn bad(shown: impl Into<String>, message: impl Into<Message>) -> TableCell<'stat
 }
 
 /// Returns a cell that shows something else than its value.
-fn refused(
-    text: String,
-    refusal: Refusal,
-    format: &CellFormat,
-    at: Position,
-) -> TableCell<'static> {
+fn refused(text: String, refusal: Refusal, format: &CellFormat, at: Position) -> TableCell {
     let Refusal { shows, remedy } = refusal;
     let message = message!(
         "the cell {} shows {shows}, in the format `{:.100}`; {remedy}",

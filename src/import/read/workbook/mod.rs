@@ -237,7 +237,7 @@ impl SheetRows<'_> {
         let mut next = self.next_cell()?;
         while let Some(((row, _), _)) = next {
             let line = u64::from(row) + 1;
-            let mut cells: Vec<TableCell<'_>> = Vec::new();
+            let mut cells: Vec<TableCell> = Vec::new();
             let mut bytes = 0;
             while let Some(((_, column), cell)) = next.take_if(|((other, _), _)| *other == row) {
                 let at = usize::try_from(column).unwrap_or(usize::MAX);
@@ -272,7 +272,7 @@ impl SheetRows<'_> {
     }
 
     /// Returns the next cell that is not empty, and its position.
-    fn next_cell(&mut self) -> io::Result<Option<(Position, TableCell<'static>)>> {
+    fn next_cell(&mut self) -> io::Result<Option<(Position, TableCell)>> {
         loop {
             let Some(next) = self.cells.next() else {
                 return Ok(None);
