@@ -54,7 +54,7 @@ impl Probe {
     }
 
     /// Why the server at a URL gave no answer.
-    fn failure(&self, url: &str, error: &reqwest::Error) -> String {
+    fn failure(&self, url: &str, error: &transport::Error) -> String {
         match (tls::tls_error_in(error), &self.certificate) {
             (Some(error), Some(certificate)) => {
                 let reason = match error {
