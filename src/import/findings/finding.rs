@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::model::{Id, Message, Remedy, message};
 
@@ -51,12 +52,9 @@ pub struct Finding {
     pub value: Option<String>,
     /// The problem, and how to correct it.
     pub message: Message,
-    /// For a correction: the right value. An empty text is null.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "null_if_empty"
-    )]
-    pub to: Option<String>,
+    /// For a correction: the right value. Null empties the field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Value>,
     /// The name of the rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<&'static str>,
@@ -66,12 +64,6 @@ pub struct Finding {
     /// For a row of the database, or with a new id: its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<Id>,
-}
-
-fn null_if_empty<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
-    text.as_ref()
-        .filter(|text| !text.is_empty())
-        .serialize(serializer)
 }
 
 impl Finding {
@@ -101,15 +93,16 @@ impl Finding {
         })
     }
 
-    /// Creates a finding about a corrected value. Long texts are shortened.
+    /// Creates a finding about a corrected value, which an empty text empties. Long texts are shortened.
     pub(crate) fn fixed(position: &FilePosition, field: &str, value: &str, to: String) -> Finding {
         let message = match &*to {
             "" => "is left empty".into(),
             // Each value has its own correction.
             to => message!("is corrected to `{to}`").with(Remedy::OfValue),
         };
+        let to = Some(to).filter(|to| !to.is_empty());
         Finding {
-            to: Some(to),
+            to: Some(to.into()),
             ..Finding::new(position, Some(field), Some(value), message)
         }
     }
