@@ -8,7 +8,7 @@ use crate::model::{Fault, Message, Remedy, first_of, message, nearest};
 
 /// The unknown names of a file. The first [`UnknownNames::MAX`] are kept.
 #[derive(Debug, Default)]
-pub(in crate::import) struct UnknownNames {
+pub struct UnknownNames {
     /// Whether they are ignored, with a warning.
     are_ignored: bool,
     /// Each name, and the most similar known one. A search for each row would be slow.
@@ -46,8 +46,10 @@ impl UnknownNames {
             return None;
         }
         let count = self.names.len();
-        let names = self.names.iter();
-        let quoted = names.map(|(name, _)| format!("`{}`", shortened(name)));
+        let quoted = self
+            .names
+            .iter()
+            .map(|(name, _)| format!("`{}`", shortened(name)));
         let names = first_of(quoted, count, MAX_SHOWN);
         Some(if count == 1 {
             message!("the unknown {what} {names} is ignored")
@@ -58,14 +60,14 @@ impl UnknownNames {
 }
 
 /// The findings in a file beside its faults.
-pub(in crate::import) struct FileLog<'a> {
+pub struct FileLog<'a> {
     pub unknown: &'a mut UnknownNames,
     pub warnings: &'a mut Findings,
     pub effects: &'a mut OptionEffects,
 }
 
 /// Collects the faults of one row.
-pub(in crate::import) struct RowFaults<'a> {
+pub struct RowFaults<'a> {
     position: &'a FilePosition,
     bad: &'a mut Findings,
     /// The log of the file, while it is read.
@@ -187,9 +189,12 @@ impl<'a> RowFaults<'a> {
         } in faults
         {
             let within = parent.map(|parent| format!("{parent}.{field}"));
-            let field = within.as_deref().unwrap_or(field);
-            let value = value.as_deref();
-            self.bad.push(self.position, Some(field), value, message);
+            self.bad.push(
+                self.position,
+                Some(within.as_deref().unwrap_or(field)),
+                value.as_deref(),
+                message,
+            );
         }
     }
 

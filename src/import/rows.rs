@@ -101,6 +101,28 @@ pub(super) struct ImportRow<F> {
     pub is_bad: bool,
 }
 
+impl<F: Fields> ImportRow<F> {
+    fn new(position: FilePosition, id: Option<Id>, edit: RowEdit<F>) -> ImportRow<F> {
+        ImportRow {
+            position,
+            id,
+            edit,
+            found_by: None,
+            may_be_note: false,
+            is_bad: false,
+        }
+    }
+
+    /// Returns a row that sets all fields.
+    pub fn of_fields(position: &FilePosition, id: Id, fields: F) -> ImportRow<F> {
+        let edit = RowEdit {
+            is_removal: false,
+            statement: Arc::new(Statement::of(fields)),
+        };
+        ImportRow::new(position.clone(), Some(id), edit)
+    }
+}
+
 /// The fault of a row that may be a note and matches no record.
 pub(super) const MAY_BE_NOTE: &str = "matches no record, and has so few values that it may be a heading or a note; remove it, \
                                       leave it out by [where] in a recipe, or fill it in";
@@ -124,8 +146,10 @@ impl FilledFields {
         for row in rows {
             row.edit.statement.count_filled(&mut counts);
         }
-        let filled = fields.iter().zip(counts);
-        let filled = filled.filter_map(|(field, count)| Some((field.column.as_str(), count?)));
+        let filled = fields
+            .iter()
+            .zip(counts)
+            .filter_map(|(field, count)| Some((field.column.as_str(), count?)));
         FilledFields {
             kind: F::STEM,
             rows: rows.len() as u64,
@@ -163,7 +187,7 @@ pub(super) struct FileRows<'a, F> {
     pub effects: &'a mut OptionEffects,
 }
 
-impl<F> FileRows<'_, F> {
+impl<F: Fields> FileRows<'_, F> {
     /// Adds the row that starts at `line`, and returns it. `read` parses it and reports its faults. A row with an invalid id
     /// is not added.
     pub fn add(
@@ -186,12 +210,8 @@ impl<F> FileRows<'_, F> {
         let (id, edit) = read(&mut faults)?;
         let is_bad = faults.has_fault();
         self.rows.push(ImportRow {
-            position,
-            id,
-            edit,
-            found_by: None,
-            may_be_note: false,
             is_bad,
+            ..ImportRow::new(position, id, edit)
         });
         self.rows.last_mut()
     }

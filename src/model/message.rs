@@ -6,7 +6,7 @@ use std::ops::Deref;
 use serde::{Serialize, Serializer};
 
 /// A message about a wrong value. It names the fault and the remedy, and has no full stop.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Message {
     /// The kind of the message: its text before its parts are filled in.
     pub code: &'static str,
@@ -19,7 +19,7 @@ pub struct Message {
 }
 
 /// The values that share a remedy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Remedy {
     /// All values of a field.
     #[default]

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::model::{Id, Message, Remedy, message};
 
@@ -20,7 +21,7 @@ pub struct FilePosition {
 
 impl FilePosition {
     /// Returns the position of the only row in a line.
-    pub(in crate::import) fn new(file: Arc<str>, line: u64) -> FilePosition {
+    pub(crate) fn new(file: Arc<str>, line: u64) -> FilePosition {
         FilePosition {
             file,
             line,
@@ -36,7 +37,7 @@ impl fmt::Display for FilePosition {
 }
 
 /// A bad row or a warning. Fields that do not apply are `None`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct Finding {
     /// The name of the source, as in the command.
     pub file: Option<String>,
@@ -51,12 +52,9 @@ pub struct Finding {
     pub value: Option<String>,
     /// The problem, and how to correct it.
     pub message: Message,
-    /// For a correction: the right value. An empty text is null.
-    #[serde(
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "null_if_empty"
-    )]
-    pub to: Option<String>,
+    /// For a correction: the right value. Null empties the field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Value>,
     /// The name of the rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<&'static str>,
@@ -68,14 +66,9 @@ pub struct Finding {
     pub id: Option<Id>,
 }
 
-fn null_if_empty<S: Serializer>(text: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
-    let text = text.as_ref().filter(|text| !text.is_empty());
-    text.serialize(serializer)
-}
-
 impl Finding {
     /// Creates a finding about a row of a file. Long texts are shortened.
-    pub(in crate::import) fn new(
+    pub(crate) fn new(
         position: &FilePosition,
         field: Option<&str>,
         value: Option<&str>,
@@ -92,7 +85,7 @@ impl Finding {
     }
 
     /// Returns the row that it is about, if it is about one.
-    pub(in crate::import) fn position(&self) -> Option<FilePosition> {
+    pub(crate) fn position(&self) -> Option<FilePosition> {
         Some(FilePosition {
             file: self.file.as_deref()?.into(),
             line: self.line?,
@@ -100,26 +93,22 @@ impl Finding {
         })
     }
 
-    /// Creates a finding about a corrected value. Long texts are shortened.
-    pub(in crate::import) fn fixed(
-        position: &FilePosition,
-        field: &str,
-        value: &str,
-        to: String,
-    ) -> Finding {
+    /// Creates a finding about a corrected value, which an empty text empties. Long texts are shortened.
+    pub(crate) fn fixed(position: &FilePosition, field: &str, value: &str, to: String) -> Finding {
         let message = match &*to {
             "" => "is left empty".into(),
             // Each value has its own correction.
             to => message!("is corrected to `{to}`").with(Remedy::OfValue),
         };
+        let to = Some(to).filter(|to| !to.is_empty());
         Finding {
-            to: Some(to),
+            to: Some(to.into()),
             ..Finding::new(position, Some(field), Some(value), message)
         }
     }
 
     /// Creates a finding about the new id of a row, or of the organization or tag that a link names.
-    pub(in crate::import) fn assigned(
+    pub(crate) fn assigned(
         position: &FilePosition,
         kind: &'static str,
         id: Id,
@@ -138,11 +127,7 @@ impl Finding {
     }
 
     /// Creates a finding without a location. Long texts are shortened.
-    pub(in crate::import) fn about(
-        field: Option<&str>,
-        value: Option<&str>,
-        message: Message,
-    ) -> Finding {
+    pub(crate) fn about(field: Option<&str>, value: Option<&str>, message: Message) -> Finding {
         let message = Message {
             text: cut(&message.text, MAX_MESSAGE_CHARS),
             ..message
@@ -157,7 +142,7 @@ impl Finding {
 }
 
 /// Shortens a value, name or path to a readable length.
-pub(in crate::import) fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     cut(text, 200)
 }
 

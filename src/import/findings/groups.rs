@@ -45,32 +45,30 @@ pub struct FindingGroup {
     messages_differ: bool,
 }
 
-/// The properties that the findings of a group share.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct GroupKey {
-    file: Option<String>,
-    kind: Option<&'static str>,
-    rule: Option<&'static str>,
-    code: &'static str,
-    /// `None` if all fields share the remedy.
-    field: Option<String>,
-    /// The value and the message, if each value has its own remedy.
-    value: Option<(Option<String>, String)>,
-}
-
-impl GroupKey {
-    pub fn of(found: &Finding) -> GroupKey {
-        let message = &found.message;
-        let field = found.field.clone();
-        let value = || (found.value.clone(), message.text.clone());
-        GroupKey {
-            file: found.file.clone(),
-            kind: found.kind,
-            rule: found.rule,
-            code: message.code,
-            field: field.filter(|_| message.remedy != Remedy::OfAllFields),
-            value: (message.remedy == Remedy::OfValue).then(value),
-        }
+/// Returns a finding with only the properties that the findings of its group share.
+pub(super) fn group_key(found: &Finding) -> Finding {
+    let Message {
+        code, remedy, text, ..
+    } = &found.message;
+    // Each value has its own remedy, or all fields share it.
+    let is_of_value = *remedy == Remedy::OfValue;
+    let is_of_field = *remedy != Remedy::OfAllFields;
+    Finding {
+        file: found.file.clone(),
+        kind: found.kind,
+        rule: found.rule,
+        field: found.field.clone().filter(|_| is_of_field),
+        value: found.value.clone().filter(|_| is_of_value),
+        message: Message {
+            code,
+            text: if is_of_value {
+                text.clone()
+            } else {
+                String::new()
+            },
+            ..Message::default()
+        },
+        ..Finding::default()
     }
 }
 
@@ -114,8 +112,10 @@ fn show(texts: &[String], max: usize, quote: &str, end: &str) -> String {
     if texts.is_empty() {
         return String::new();
     }
-    let first = texts.iter().take(max);
-    let first = first.map(|text| format!("{quote}{}{quote}", Printable(text)));
+    let first = texts
+        .iter()
+        .take(max)
+        .map(|text| format!("{quote}{}{quote}", Printable(text)));
     let more = if texts.len() > max { " and more" } else { "" };
     first.joined(", ") + more + end
 }

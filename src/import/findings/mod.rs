@@ -8,17 +8,18 @@ use std::fmt;
 
 use indexmap::{IndexMap, IndexSet};
 
-pub(in crate::import) use self::finding::shortened;
+pub(crate) use self::finding::shortened;
 pub use self::finding::{FilePosition, Finding, cut};
 pub use self::groups::FindingGroup;
-use self::groups::GroupKey;
+use self::groups::group_key;
 use crate::model::{Joined, Message};
 
 /// The faults that stop an import, or its warnings. All are counted, and the first [`Findings::MAX_KEPT`] are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     kept: Vec<Finding>,
-    groups: IndexMap<GroupKey, FindingGroup>,
+    /// By what the findings of a group share.
+    groups: IndexMap<Finding, FindingGroup>,
     total: usize,
     rows: HashSet<FilePosition>,
     is_of_file: bool,
@@ -59,7 +60,7 @@ impl Findings {
     }
 
     /// Notes that a finding is about a whole file.
-    pub(in crate::import) fn mark_file(&mut self) {
+    pub(crate) fn mark_file(&mut self) {
         self.is_of_file = true;
     }
 
@@ -70,20 +71,21 @@ impl Findings {
     }
 
     /// Removes the findings about some rows. If there are more findings than are kept, all stay.
-    pub(in crate::import) fn leave_out(&mut self, rows: &HashSet<FilePosition>) {
+    pub(crate) fn leave_out(&mut self, rows: &HashSet<FilePosition>) {
         if rows.is_empty() || self.total > self.kept.len() {
             return;
         }
         self.rows.retain(|row| !rows.contains(row));
         self.total = 0;
         self.groups.clear();
-        let kept = std::mem::take(&mut self.kept).into_iter();
-        let others = kept.filter(|found| found.position().is_none_or(|row| !rows.contains(&row)));
+        let others = std::mem::take(&mut self.kept)
+            .into_iter()
+            .filter(|found| found.position().is_none_or(|row| !rows.contains(&row)));
         self.extend(others);
     }
 
     /// Adds the findings of another run over the same files.
-    pub(in crate::import) fn append(&mut self, other: Findings) {
+    pub(crate) fn append(&mut self, other: Findings) {
         other.rows.iter().for_each(|row| self.add_row(row));
         self.is_of_file |= other.is_of_file;
         let total = self.total + other.total;
@@ -91,7 +93,7 @@ impl Findings {
         self.total = total;
     }
 
-    pub(in crate::import) fn push(
+    pub(crate) fn push(
         &mut self,
         position: &FilePosition,
         field: Option<&str>,
@@ -102,14 +104,15 @@ impl Findings {
         self.add(Finding::new(position, field, value, message.into()));
     }
 
-    pub(in crate::import) fn add(&mut self, found: Finding) {
+    pub(crate) fn add(&mut self, found: Finding) {
         const MAX_GROUPS: usize = 1_000;
         self.total += 1;
-        let key = GroupKey::of(&found);
+        let key = group_key(&found);
         if self.groups.len() < MAX_GROUPS || self.groups.contains_key(&key) {
-            let group = self.groups.entry(key);
-            let group = group.or_insert_with(|| FindingGroup::new(&found));
-            group.add(&found);
+            self.groups
+                .entry(key)
+                .or_insert_with(|| FindingGroup::new(&found))
+                .add(&found);
         }
         if self.kept.len() < Findings::MAX_KEPT {
             self.kept.push(found);
@@ -117,7 +120,7 @@ impl Findings {
     }
 
     /// Sorts the findings by file, in order of appearance, and by line. Several phases find some in the same file.
-    pub(in crate::import) fn sort(&mut self) {
+    pub(crate) fn sort(&mut self) {
         let groups = self.groups.values();
         let files: IndexSet<String> = groups.filter_map(|group| group.file.clone()).collect();
         let index = |file: &Option<String>| match file {

@@ -17,21 +17,34 @@ struct KeyHolder {
 }
 
 /// Returns the location and the fields of a row that was checked before.
-pub(in crate::import) type FindRow<'a, F> = dyn Fn(Id) -> Option<(RowLocation, F)> + 'a;
+pub type FindRow<'a, F> = dyn Fn(Id) -> Option<(RowLocation, F)> + 'a;
 
 /// A row to compare with the rows before it.
-pub(super) struct ComparedRow<'a, F> {
-    pub location: &'a RowLocation,
+pub struct ComparedRow<'a, F> {
+    pub location: RowLocation,
     pub id: Id,
     pub fields: &'a F,
-    /// The version whose keys are known.
+    /// The version whose values are not reported again.
     pub before: Option<&'a F>,
     pub is_imported: bool,
 }
 
+impl<'a, F: Lintable> ComparedRow<'a, F> {
+    /// Returns a stored row that is not in the import.
+    pub fn stored(id: Id, fields: &'a F) -> ComparedRow<'a, F> {
+        ComparedRow {
+            location: RowLocation::Database(F::STEM, id),
+            id,
+            fields,
+            before: None,
+            is_imported: false,
+        }
+    }
+}
+
 /// The match keys seen so far, and their rows.
 #[derive(Debug, Default)]
-pub(super) struct Duplicates {
+pub struct Duplicates {
     /// The rows with each key. The first is at the key, the others are at the numbers after it.
     holders: HashMap<u64, KeyHolder>,
     /// The marks of the values that the import brings to each kind of row.
@@ -77,8 +90,8 @@ impl Duplicates {
             let max = own.identity.map_or(1, |_| MAX_COMPARED);
             if row.is_imported && count < max {
                 let id = row.id;
-                let holder = KeyHolder { id, is_brought };
-                self.holders.insert(own.key.wrapping_add(count), holder);
+                self.holders
+                    .insert(own.key.wrapping_add(count), KeyHolder { id, is_brought });
             }
         }
         found
@@ -110,6 +123,6 @@ fn report<F: Lintable>(
     }
     let mut theirs = fields.match_keys().into_iter();
     let theirs = theirs.find(|theirs| theirs.key == own.key)?;
-    let message = (own.message)(&describe::<F>(row.id, row.location));
+    let message = (own.message)(&describe::<F>(row.id, &row.location));
     Some(location.finding(own.rule, theirs.field, Some(&theirs.value), message))
 }

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 
 use super::likeness::{are_similar, comparable};
-use super::texts::valid_issn;
-use crate::model::Message;
+use super::texts::valid_issns;
+use crate::model::{Fields, Message};
 
 /// A value that should differ between rows. Rows with equal match keys are probable duplicates.
-pub(in crate::import) struct MatchKey<'a, F> {
+pub struct MatchKey<'a, F> {
     /// The rule that duplicates break.
     pub rule: &'static str,
     /// The field to report, and its value.
@@ -23,13 +23,13 @@ pub(in crate::import) struct MatchKey<'a, F> {
 }
 
 /// Returns the hash of a key. Many rows have keys, so their texts are not kept.
-pub(super) fn key_of(key: impl Hash) -> u64 {
+pub fn key_of(key: impl Hash) -> u64 {
     BuildHasherDefault::<DefaultHasher>::new().hash_one(key)
 }
 
 /// The comparable names and numbers that identify a row, apart from its match keys.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::import) struct Identity {
+pub struct Identity {
     name: String,
     /// The abbreviation, and the words of the name, if they are long.
     words: Vec<String>,
@@ -51,8 +51,8 @@ impl Identity {
         }
     }
 
-    pub fn of_issns<'a>(issns: impl Iterator<Item = (&'static str, &'a str)>) -> Identity {
-        let valid = issns.filter_map(|(field, issn)| valid_issn(field, issn));
+    pub fn of_issns<F: Fields>(journal: &F) -> Identity {
+        let valid = valid_issns(journal).into_iter().flatten();
         Identity {
             issns: valid.collect(),
             ..Identity::default()
@@ -65,12 +65,14 @@ impl Identity {
         if !self.issns.is_empty() && !other.issns.is_empty() {
             return self.issns.iter().any(|issn| other.issns.contains(issn));
         }
-        let mut pairs = [(self, other), (other, self)].into_iter();
-        pairs.any(|(one, other)| {
-            one.abbv
-                .as_ref()
-                .is_some_and(|abbv| other.words.contains(abbv))
-        }) || are_similar(&self.name, &other.name)
+        [(self, other), (other, self)]
+            .into_iter()
+            .any(|(one, other)| {
+                one.abbv
+                    .as_ref()
+                    .is_some_and(|abbv| other.words.contains(abbv))
+            })
+            || are_similar(&self.name, &other.name)
     }
 }
 

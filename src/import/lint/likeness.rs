@@ -5,7 +5,7 @@ use unicode_normalization::char::is_combining_mark;
 use crate::model::fold::fold;
 
 /// Returns a name without case, diacritics, blanks and punctuation. A plus counts: `HIV+` is not `HIV`.
-pub(super) fn comparable(name: &str) -> String {
+pub fn comparable(name: &str) -> String {
     let mut comparable = fold(name);
     if comparable.contains('&') {
         comparable = comparable.replace('&', "and");
@@ -18,7 +18,7 @@ pub(super) fn comparable(name: &str) -> String {
 }
 
 /// Returns true if two comparable names differ in a few letters at most.
-pub(super) fn are_similar(one: &str, other: &str) -> bool {
+pub fn are_similar(one: &str, other: &str) -> bool {
     one == other
         || distance(
             one,
@@ -29,11 +29,11 @@ pub(super) fn are_similar(one: &str, other: &str) -> bool {
 }
 
 /// The maximum length, in bytes, of texts that are compared.
-pub(super) const MAX_BYTES: usize = 200;
+pub const MAX_BYTES: usize = 200;
 
 /// Returns the edit distance of two texts, if it is at most `max` and the digits are equal. A swap of two neighbours
 /// counts as one edit.
-pub(super) fn distance(one: &str, other: &str, max: usize) -> Option<usize> {
+pub fn distance(one: &str, other: &str, max: usize) -> Option<usize> {
     // The difference of the lengths is a cheap lower bound.
     let is_far = one.chars().count().abs_diff(other.chars().count()) > max
         || one.len().max(other.len()) > MAX_BYTES;

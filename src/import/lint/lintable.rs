@@ -3,19 +3,17 @@
 use std::borrow::Cow;
 use std::hash::Hash;
 
-use jiff::civil::Date;
-
 use super::identity::{Identity, MatchKey, key_of};
 use super::likeness::comparable;
 use super::row_rules::{CONFERENCE_RULES, JOURNAL_RULES};
 use super::rule::RowRule;
-use super::texts::{is_placeholder, normalized};
+use super::texts::{ISSN_COLUMNS, is_placeholder, normalized};
 use crate::model::message::{Message, message};
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Fields, JournalFields};
 
 /// A kind of row that lint checks.
-pub(in crate::import) trait Lintable: Fields {
+pub trait Lintable: Fields {
     const RULES: &[RowRule<Self>] = &[];
 
     /// The keys that should be unique among rows of this kind.
@@ -24,16 +22,6 @@ pub(in crate::import) trait Lintable: Fields {
     /// Returns a part of the stored JSON of all rows with an equal key of this rule.
     fn mark(&self, _rule: &str) -> String {
         String::new()
-    }
-
-    /// Returns the words of a field that licenses compare.
-    fn words(&self, _field: &str) -> &[String] {
-        &[]
-    }
-
-    /// Returns the day on which a conference starts.
-    fn first_day(&self) -> Option<Date> {
-        None
     }
 }
 
@@ -64,17 +52,6 @@ impl Lintable for ConferenceFields {
             (_, _, Some(year)) => format!("\"year\":{year},"),
             _ => "\"year\":null,".to_owned(),
         }
-    }
-
-    fn words(&self, field: &str) -> &[String] {
-        match field {
-            "country" => self.country.as_slice(),
-            _ => &self.therapy_areas,
-        }
-    }
-
-    fn first_day(&self) -> Option<Date> {
-        self.start_date
     }
 
     fn match_keys(&self) -> Vec<MatchKey<'_, Self>> {
@@ -111,13 +88,15 @@ impl Lintable for JournalFields {
     const RULES: &[RowRule<Self>] = JOURNAL_RULES;
 
     fn match_keys(&self) -> Vec<MatchKey<'_, Self>> {
-        let valid = issns(self).filter(|(field, issn)| !is_placeholder(field, issn));
-        let valid = valid.filter_map(|(field, issn)| {
+        let issns = [&self.issn_print, &self.issn_online];
+        let valid = ISSN_COLUMNS.into_iter().zip(issns).filter_map(|(field, issn)| {
+            let issn = issn.as_deref()?;
+            let key = normalized(issn).filter(|_| !is_placeholder(field, issn))?;
             Some(MatchKey {
                 rule: "issn_twice",
                 field,
                 value: issn.into(),
-                key: key_of(normalized(issn)?),
+                key: key_of(key),
                 identity: None,
                 message: |other| {
                     message!("is also an ISSN of {other}; give each journal its own, or remove one of the journals")
@@ -133,35 +112,21 @@ impl Lintable for JournalFields {
             )
         });
         match_keys.extend(name.map(|name| MatchKey {
-            identity: Some(|row: &Self| Identity::of_issns(issns(row))),
+            identity: Some(Identity::of_issns),
             ..name
         }));
         match_keys
     }
 }
 
-/// Returns the fields with an ISSN, and their texts.
-fn issns(journal: &JournalFields) -> impl Iterator<Item = (&'static str, &str)> {
-    let print = journal
-        .issn_print
-        .iter()
-        .map(|issn| ("issn_print", &**issn));
-    let online = journal
-        .issn_online
-        .iter()
-        .map(|issn| ("issn_online", &**issn));
-    print.chain(online)
-}
-
 /// Labels are unique when compared exactly. Their keys ignore case, diacritics, blanks and punctuation.
 impl<F: ReferenceFields> Lintable for F {
     fn match_keys(&self) -> Vec<MatchKey<'_, Self>> {
-        let name = name_key("same_name", self.label().into(), (), |other| {
+        name_key("same_name", self.label().into(), (), |other| {
             message!(
                 "differs only in case, diacritics, blanks or punctuation from the name of {other}; link one of them, and \
                  remove the other"
             )
-        });
-        name.into_iter().collect()
+        }).into_iter().collect()
     }
 }

@@ -24,123 +24,95 @@ use std::collections::BTreeMap;
 use std::iter::successors;
 use std::sync::Arc;
 
-use jiff::civil::Date;
 use memchr::memmem;
 
-pub(in crate::import) use self::duplicates::FindRow;
-use self::duplicates::{ComparedRow, Duplicates};
-pub(in crate::import) use self::lintable::Lintable;
+pub(crate) use self::duplicates::ComparedRow;
+use self::duplicates::{Duplicates, FindRow};
+pub(crate) use self::lintable::Lintable;
 use self::row_rules::crowded_days;
 pub use self::rule::RowLocation;
 use self::rule::Uses;
-use self::spellings::{AREAS, COUNTRIES, Spellings};
-pub(in crate::import) use self::spellings::{Respelling, is_area};
-pub(in crate::import) use self::texts::{is_placeholder, may_be_name, valid_issn};
+use self::spellings::{AREAS, COUNTRIES, check_words};
+pub(crate) use self::spellings::{Respellings, is_area};
+pub(crate) use self::texts::{
+    ISSN_COLUMNS, ValidIssns, is_placeholder, may_be_name, valid_issn, valid_issns,
+};
 use crate::import::findings::{Finding, Findings};
 use crate::model::reference::{ReferenceFields, Referenced};
-use crate::model::{ConferenceFields, Curated, Id, JournalFields, License, RecordFields};
+use crate::model::{ConferenceFields, Curated, Fields, Id, JournalFields, License, RecordFields};
 use crate::store::{Snapshot, StoreError};
+
+/// The fields with values that are compared across all rows: words of licenses, and the first day.
+const SHARED_FIELDS: [&str; 3] = [AREAS.field, COUNTRIES.field, "start_date"];
+
+/// A field of [`SHARED_FIELDS`], and a value.
+type SharedValue = (&'static str, String);
 
 /// Checks rows one by one, and finally compares them. An import reports what lint finds afterwards, about the values
 /// that it brings.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Lint {
     /// Whether values that the database has already are reported too.
     checks_all: bool,
-    pub(in crate::import) findings: Findings,
     duplicates: Duplicates,
-    spellings: [Spellings; 2],
-    /// The first days of conferences.
-    days: BTreeMap<Date, Uses>,
+    /// The rows with each shared value.
+    uses: BTreeMap<&'static str, BTreeMap<String, Uses>>,
 }
 
 impl Lint {
     /// Creates a check without rows. With `checks_all`, it reports values that the database has already, too.
     pub fn new(checks_all: bool) -> Lint {
-        let spellings = [Spellings::new(&AREAS), Spellings::new(&COUNTRIES)];
         Lint {
             checks_all,
-            findings: Findings::default(),
-            duplicates: Duplicates::default(),
-            spellings,
-            days: BTreeMap::new(),
+            ..Lint::default()
         }
     }
 
-    /// Checks an imported row. `before` is the version whose values are not reported again. `find` finds the rows that
-    /// were checked before.
-    pub(in crate::import) fn check<F: Lintable>(
+    /// Checks an imported row, or compares a stored one that is not in the import with the imported rows, after all of
+    /// them were checked. `find` finds the rows that were checked before.
+    pub(crate) fn check<F: Lintable>(
         &mut self,
-        location: &RowLocation,
-        before: Option<&F>,
-        after: &Curated<F>,
+        row: ComparedRow<'_, F>,
         find: &FindRow<'_, F>,
+        findings: &mut Findings,
     ) {
-        let fields = after.fields();
-        let before = before.filter(|_| !self.checks_all);
-        if before != Some(fields) {
-            let mut found = findings_of(location, fields);
+        let before = row.before.filter(|_| !self.checks_all);
+        let row = ComparedRow { before, ..row };
+        if row.is_imported && before != Some(row.fields) {
+            let mut found = findings_of(&row.location, row.fields);
             if let Some(before) = before.filter(|_| !found.is_empty()) {
-                let known = findings_of(location, before);
+                let known = findings_of(&row.location, before);
                 found.retain(|finding| !known.contains(finding));
             }
-            self.findings.extend(found);
+            findings.extend(found);
         }
-        let id = after.id();
-        let row = ComparedRow {
-            location,
-            id,
-            fields,
-            before,
-            is_imported: true,
-        };
-        let twin = self.duplicates.compare(&row, find);
-        self.findings.extend(twin);
-        let mut brings = false;
-        for spellings in &mut self.spellings {
-            let field = spellings.vocabulary.field;
-            let known = before.map_or(&[][..], |before| before.words(field));
-            brings |= spellings.add_row(location, id, fields.words(field), known);
+        findings.extend(self.duplicates.compare(&row, find));
+        if !row.is_imported {
+            return;
         }
-        if let Some(day) = fields.first_day() {
-            let is_brought = before.and_then(F::first_day) != Some(day);
-            brings |= is_brought;
-            self.days
-                .entry(day)
-                .or_default()
-                .add(location, id, is_brought);
-        }
-        if brings {
-            // Every record has the empty mark.
-            self.duplicates.bring::<F>(String::new());
+        let known = before.map(shared_values).unwrap_or_default();
+        for value in shared_values(row.fields) {
+            let is_brought = !known.contains(&value);
+            self.uses_of(value).add(&row.location, is_brought);
+            if is_brought {
+                // Every record has the empty mark.
+                self.duplicates.bring::<F>(String::new());
+            }
         }
     }
 
-    /// Compares a stored row that is not in the import with the imported rows, after all of them were checked.
-    pub(in crate::import) fn compare_stored<F: Lintable>(
-        &mut self,
-        id: Id,
-        fields: &F,
-        find: &FindRow<'_, F>,
-    ) {
-        let row = ComparedRow {
-            location: &RowLocation::Database(F::STEM, id),
-            id,
-            fields,
-            before: None,
-            is_imported: false,
-        };
-        let twin = self.duplicates.compare(&row, find);
-        self.findings.extend(twin);
+    fn uses_of(&mut self, (field, text): SharedValue) -> &mut Uses {
+        self.uses.entry(field).or_default().entry(text).or_default()
     }
 
     /// Compares the imported rows of a dataset with the stored records. If the import brings no name, number, word or day,
     /// there is nothing to compare, and no record is read. If it brings few names, only records with their marks are.
-    pub(in crate::import) fn compare_with_stored<F: RecordFields + Lintable>(
+    pub(crate) fn compare_with_stored<F: RecordFields + Lintable>(
         &mut self,
         state: &Snapshot,
         is_imported: &dyn Fn(Id) -> bool,
         find: &FindRow<'_, F>,
+        findings: &mut Findings,
     ) -> Result<(), StoreError> {
         const MAX_MARKS: usize = 8;
         let Some(marks) = self.duplicates.brought.remove(F::STEM) else {
@@ -152,38 +124,51 @@ impl Lint {
         };
         state.for_each_unlinked::<F>(is_read, |id, fields| {
             let is_kept = !is_imported(id);
-            for spellings in &mut self.spellings {
-                spellings.add_stored(fields.words(spellings.vocabulary.field), is_kept);
+            for value in shared_values(&fields) {
+                self.uses_of(value).add_stored(is_kept);
             }
             if is_kept {
-                self.compare_stored(id, &fields, find);
-                if let Some(day) = fields.first_day() {
-                    self.days.entry(day).or_default().add_stored(true);
-                }
+                self.check(ComparedRow::stored(id, &fields), find, findings);
             }
         })
     }
 
-    /// Checks words and days across all rows. Returns all findings. With `fix`, words that have one right spelling are
-    /// returned apart from them.
-    pub(in crate::import) fn finish(
-        self,
+    /// Checks words and days across all rows, and adds the findings. Returns the words with one right spelling.
+    pub(crate) fn finish(
+        mut self,
         licenses: &[&Arc<License>],
-        fix: bool,
-    ) -> (Findings, Vec<Respelling>) {
-        let mut findings = self.findings;
-        let mut respellings = Vec::new();
-        for words in self.spellings {
-            findings.extend(words.check(licenses, fix.then_some(&mut respellings)));
+        findings: &mut Findings,
+    ) -> Respellings {
+        let mut respellings = Respellings::new();
+        let [areas, countries, days] =
+            SHARED_FIELDS.map(|field| self.uses.remove(field).unwrap_or_default());
+        for (vocabulary, words) in [(&AREAS, areas), (&COUNTRIES, countries)] {
+            findings.extend(check_words(vocabulary, &words, licenses, &mut respellings));
         }
-        findings.extend(crowded_days(&self.days));
+        findings.extend(crowded_days(&days));
         findings.sort();
-        (findings, respellings)
+        respellings
     }
 }
 
+/// Returns the shared values of a row.
+fn shared_values<F: Fields>(fields: &F) -> Vec<SharedValue> {
+    let values = fields.values();
+    let mut shared = Vec::new();
+    for field in SHARED_FIELDS {
+        let Some(at) = F::table().index_of(field) else {
+            continue;
+        };
+        let value = values[at];
+        let texts = value.texts().iter().cloned();
+        let day = (value.rank() > 0).then(|| value.to_csv(&()).into_owned());
+        shared.extend(texts.chain(day).map(|text| (field, text)));
+    }
+    shared
+}
+
 /// Returns a word of a vocabulary without common differences of spelling, and any other text as it is.
-pub(in crate::import) fn comparable_word(field: &str, word: &str) -> String {
+pub(crate) fn comparable_word(field: &str, word: &str) -> String {
     match [&AREAS, &COUNTRIES]
         .into_iter()
         .find(|vocabulary| vocabulary.field == field)
@@ -194,7 +179,7 @@ pub(in crate::import) fn comparable_word(field: &str, word: &str) -> String {
 }
 
 /// Returns the right value of a text, if there is exactly one. An empty text is null.
-pub(in crate::import) fn fix_text(field: &str, text: &str) -> Option<String> {
+pub(crate) fn fix_text(field: &str, text: &str) -> Option<String> {
     // A right value may break another rule. Rules do not undo each other, but a hostile text has many faults.
     const MAX_STEPS: usize = 20;
     let right = |text: &str| {
@@ -202,8 +187,9 @@ pub(in crate::import) fn fix_text(field: &str, text: &str) -> Option<String> {
             .iter()
             .find_map(|(_, find)| find(field, text)?.right)
     };
-    let steps = successors(right(text), |fixed| right(fixed));
-    steps.take(MAX_STEPS).last()
+    successors(right(text), |fixed| right(fixed))
+        .take(MAX_STEPS)
+        .last()
 }
 
 /// Returns the findings about a single row.
@@ -227,33 +213,53 @@ fn findings_of<F: Lintable>(location: &RowLocation, fields: &F) -> Vec<Finding> 
 
 /// Checks all rows of a database.
 pub fn lint_database(snapshot: &Snapshot) -> Result<Findings, StoreError> {
-    fn check<F: Lintable>(lint: &mut Lint, row: &Curated<F>, find: &dyn Fn(Id) -> Option<F>) {
-        let location = |id| RowLocation::Database(F::STEM, id);
-        let find = |id| Some((location(id), find(id)?));
-        lint.check(&location(row.id()), None, row, &find);
-    }
-    fn check_references<F: ReferenceFields>(lint: &mut Lint, all: &BTreeMap<Id, Referenced<F>>) {
-        let find = |id| Some(all.get(&id)?.row.fields().clone());
-        all.values()
-            .for_each(|found| check(lint, &found.row, &find));
-    }
-    fn check_records<F: RecordFields + Lintable>(
-        lint: &mut Lint,
-        snapshot: &Snapshot,
-    ) -> Result<(), StoreError> {
-        let find = |id| Some(snapshot.find_stored(id).ok()??.into_fields());
-        snapshot.for_each_record::<F, StoreError>(|record, _, _| {
-            check(lint, &record, &find);
-            Ok(())
-        })
-    }
     let mut lint = Lint::new(true);
+    let mut findings = Findings::default();
     let all = snapshot.references()?;
-    check_references(&mut lint, &all.organizations);
-    check_references(&mut lint, &all.tags);
-    check_records::<ConferenceFields>(&mut lint, snapshot)?;
-    check_records::<JournalFields>(&mut lint, snapshot)?;
-    Ok(lint.finish(&snapshot.list_licenses(), false).0)
+    check_references(&mut lint, &all.organizations, &mut findings);
+    check_references(&mut lint, &all.tags, &mut findings);
+    check_records::<ConferenceFields>(&mut lint, snapshot, &mut findings)?;
+    check_records::<JournalFields>(&mut lint, snapshot, &mut findings)?;
+    lint.finish(&snapshot.list_licenses(), &mut findings);
+    Ok(findings)
+}
+
+fn check_references<F: ReferenceFields>(
+    lint: &mut Lint,
+    all: &BTreeMap<Id, Referenced<F>>,
+    findings: &mut Findings,
+) {
+    let find = |id| Some(all.get(&id)?.row.fields().clone());
+    for found in all.values() {
+        check_stored(lint, &found.row, &find, findings);
+    }
+}
+
+fn check_records<F: RecordFields + Lintable>(
+    lint: &mut Lint,
+    snapshot: &Snapshot,
+    findings: &mut Findings,
+) -> Result<(), StoreError> {
+    let find = |id| Some(snapshot.find_stored(id).ok()??.into_fields());
+    snapshot.for_each_record::<F, StoreError>(|record, _, _| {
+        check_stored(lint, &record, &find, findings);
+        Ok(())
+    })
+}
+
+/// Checks a row of the database as an imported one.
+fn check_stored<F: Lintable>(
+    lint: &mut Lint,
+    row: &Curated<F>,
+    find: &dyn Fn(Id) -> Option<F>,
+    findings: &mut Findings,
+) {
+    let row = ComparedRow {
+        is_imported: true,
+        ..ComparedRow::stored(row.id(), row.fields())
+    };
+    let find = |id| Some((RowLocation::Database(F::STEM, id), find(id)?));
+    lint.check(row, &find, findings);
 }
 
 #[cfg(test)]
@@ -265,7 +271,6 @@ mod tests {
         use crate::import::findings::FilePosition;
         let file = |file: &str, line| RowLocation::File(FilePosition::new(file.into(), line), None);
         let stored = |kind, id| RowLocation::Database(kind, Id::try_from(id).unwrap());
-        let mut lint = Lint::new(true);
         let locations = [
             file("b.csv", 10),
             file("a.csv", 7),
@@ -275,18 +280,14 @@ mod tests {
             file("a.csv", 2),
             stored("conferences", 2),
         ];
-        lint.findings.extend(
+        let mut findings = Findings::default();
+        findings.extend(
             locations
                 .iter()
                 .map(|location| location.finding("blanks", "city", None, "x")),
         );
-        let shown: Vec<String> = lint
-            .finish(&[], false)
-            .0
-            .kept()
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        Lint::new(true).finish(&[], &mut findings);
+        let shown: Vec<String> = findings.kept().iter().map(ToString::to_string).collect();
         let expected = words![
             "b.csv:9: city: x" "b.csv:10: city: x" "a.csv:2: city: x" "a.csv:7: city: x"
             "conferences 2: city: x" "conferences 3: city: x" "journals 1: city: x"

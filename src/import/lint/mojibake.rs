@@ -19,18 +19,19 @@ const MAX_LAYERS: usize = 3;
 const DECODED_PER_LOST: usize = 4;
 
 /// Returns true for the control characters that ISO 8859-1 has where Windows-1252 has signs.
-pub(super) fn is_control(letter: char) -> bool {
+pub fn is_control(letter: char) -> bool {
     ('\u{80}'..='\u{9f}').contains(&letter)
 }
 
 /// Returns the text with the second bytes of letters `à`. They are non-breaking spaces, which were replaced or trimmed:
 /// `SocietÃ `.
 fn with_lost_blanks(text: &str) -> String {
-    let restored = text.split(' ').map(|word| match word.strip_suffix('Ã') {
-        Some(begin) if begin.ends_with(char::is_lowercase) => format!("{word}\u{a0}"),
-        _ => word.to_owned(),
-    });
-    restored.joined(" ")
+    text.split(' ')
+        .map(|word| match word.strip_suffix('Ã') {
+            Some(begin) if begin.ends_with(char::is_lowercase) => format!("{word}\u{a0}"),
+            _ => word.to_owned(),
+        })
+        .joined(" ")
 }
 
 /// Returns the bytes of a text, or `None` if the encoding lacks a character.
@@ -106,18 +107,19 @@ fn decode(text: &str, encoding: &'static Encoding) -> Option<(String, bool)> {
 }
 
 /// Returns the original text if the text is mojibake, and whether it is complete.
-pub(super) fn repair(text: &str) -> Option<(String, bool)> {
+pub fn repair(text: &str) -> Option<(String, bool)> {
     let decode = |text: &str| ENCODINGS.iter().find_map(|encoding| decode(text, encoding));
-    let layers = successors(decode(text), |(text, was_whole)| {
+    successors(decode(text), |(text, was_whole)| {
         let (better, is_whole) = decode(text)?;
         Some((better, is_whole && *was_whole))
-    });
-    let repaired = layers.take(MAX_LAYERS).last();
-    repaired.filter(|(text, _)| !text.chars().any(is_control))
+    })
+    .take(MAX_LAYERS)
+    .last()
+    .filter(|(text, _)| !text.chars().any(is_control))
 }
 
 #[cfg(test)]
-pub(super) mod samples {
+pub mod samples {
     /// Returns real names of journals and societies in many languages.
     pub fn real_names() -> Vec<&'static str> {
         let lines = include_str!("../../../fixtures/names.txt").lines();

@@ -7,10 +7,11 @@ use jiff::civil::Date;
 use super::rule::{RowRule, Uses};
 use crate::import::findings::Finding;
 use crate::model::country::{COUNTRIES, is_code, same_country};
+use crate::model::field::RowMember;
 use crate::model::message::message;
-use crate::model::{ConferenceFields, Fault, JournalFields};
+use crate::model::{ConferenceFields, Fault, Fields, JournalFields};
 
-pub(super) const CONFERENCE_RULES: &[RowRule<ConferenceFields>] = &[
+pub const CONFERENCE_RULES: &[RowRule<ConferenceFields>] = &[
     ("year_far_from_dates", year_far_from_dates),
     ("year_in_name", year_in_name),
     ("unlikely_date", unlikely_date),
@@ -21,19 +22,18 @@ pub(super) const CONFERENCE_RULES: &[RowRule<ConferenceFields>] = &[
 ];
 
 /// The rule about days on which many conferences start.
-pub(super) const CROWDED_DAY: &str = "crowded_day";
+pub const CROWDED_DAY: &str = "crowded_day";
 
 /// Returns the date fields with values.
 fn dates(conference: &ConferenceFields) -> impl Iterator<Item = (&'static str, Date)> {
-    let dates = [
+    [
         ("start_date", conference.start_date),
         ("end_date", conference.end_date),
         ("abstract_due_date", conference.abstract_due_date),
         ("late_breaking_due_date", conference.late_breaking_due_date),
-    ];
-    dates
-        .into_iter()
-        .filter_map(|(field, date)| Some((field, date?)))
+    ]
+    .into_iter()
+    .filter_map(|(field, date)| Some((field, date?)))
 }
 
 fn year_far_from_dates(conference: &ConferenceFields) -> Option<Fault> {
@@ -148,7 +148,7 @@ fn country_in_city(conference: &ConferenceFields) -> Option<Fault> {
 }
 
 /// Finds days that probably stand for an unknown date, such as 1 January.
-pub(super) fn crowded_days(days: &BTreeMap<Date, Uses>) -> impl Iterator<Item = Finding> {
+pub fn crowded_days(days: &BTreeMap<String, Uses>) -> impl Iterator<Item = Finding> {
     // On the busiest real days, 1 in 100 of a year's conferences start.
     const LEAST: usize = 20;
     const ONE_IN: usize = 25;
@@ -159,78 +159,58 @@ pub(super) fn crowded_days(days: &BTreeMap<Date, Uses>) -> impl Iterator<Item = 
         let message = message!(
             "{count} of {total} conferences start on this day; leave the cells empty where it stands for an unknown day"
         );
-        Some(first.finding(CROWDED_DAY, "start_date", Some(&day.to_string()), message))
+        Some(first.finding(CROWDED_DAY, "start_date", Some(day), message))
     })
 }
 
-pub(super) const JOURNAL_RULES: &[RowRule<JournalFields>] = &[
+pub const JOURNAL_RULES: &[RowRule<JournalFields>] = &[
     ("unlikely_number", unlikely_number),
     ("weeks_reversed", weeks_reversed),
 ];
 
 /// Finds a lost decimal point, or a value in the wrong column. The highest impact factor ever was about 500.
 fn unlikely_number(journal: &JournalFields) -> Option<Fault> {
-    let metrics = [
-        ("impact_factor", journal.impact_factor, 1_000.0),
-        ("citescore", journal.citescore, 2_000.0),
-        ("sjr", journal.sjr, 500.0),
-        ("publishing.apc_usd", journal.publishing.apc_usd, 50_000.0),
-    ];
-    let mut high = metrics.into_iter().filter_map(|(field, value, most)| {
-        let value = value.filter(|value| value.get() > most)?;
-        let message = "is too high for any journal; check for a lost decimal point";
+    let unlikely = [
+        ("impact_factor", journal.impact_factor, 0.0, 1_000.0),
+        ("citescore", journal.citescore, 0.0, 2_000.0),
+        ("sjr", journal.sjr, 0.0, 500.0),
+        (
+            "publishing.apc_usd",
+            journal.publishing.apc_usd,
+            10.0,
+            50_000.0,
+        ),
+    ].into_iter().find_map(|(field, value, least, most)| {
+        let value = value.filter(|value| value.get() > 0.0)?;
+        let message = match value.get() {
+            number if number > most => "is too high for any journal; check for a lost decimal point",
+            number if number < least => {
+                "is too low for any journal; check for a point that groups digits, as in 2.500 for 2500"
+            }
+            _ => return None,
+        };
         Some(Fault::of_value(field, value, message))
     });
-    if let Some(fault) = high.next() {
-        return Some(fault);
-    }
-    const LEAST_PRICE: f64 = 10.0;
-    let price = journal.publishing.apc_usd;
-    if let Some(price) = price.filter(|price| price.get() > 0.0 && price.get() < LEAST_PRICE) {
-        let message = "is too low for any journal; check for a point that groups digits, as in 2.500 for 2500";
-        return Some(Fault::of_value("publishing.apc_usd", price, message));
-    }
-    let year = journal
-        .impact_factor_year
-        .filter(|year| !(1960..=2100).contains(year))?;
-    Some(Fault::of_value(
-        "impact_factor_year",
-        year,
-        "is not the year of an impact factor; write one such as 2025",
-    ))
+    let year = journal.impact_factor_year;
+    let year = year.filter(|year| !(1960..=2100).contains(year));
+    unlikely.or_else(|| {
+        let message = "is not the year of an impact factor; write one such as 2025";
+        Some(Fault::of_value("impact_factor_year", year?, message))
+    })
 }
 
 fn weeks_reversed(journal: &JournalFields) -> Option<Fault> {
-    let timelines = &journal.timelines;
-    let steps = [
-        (
-            "timelines.submit_to_first_decision.min_weeks",
-            &timelines.submit_to_first_decision,
-        ),
-        (
-            "timelines.online_submit_to_accept.min_weeks",
-            &timelines.online_submit_to_accept,
-        ),
-        (
-            "timelines.accept_to_online.min_weeks",
-            &timelines.accept_to_online,
-        ),
-        (
-            "timelines.accept_to_print.min_weeks",
-            &timelines.accept_to_print,
-        ),
-    ];
-    steps.into_iter().find_map(|(field, weeks)| {
-        let min = weeks.min_weeks?;
-        let max = weeks.max_weeks?;
-        (min > max).then(|| {
-            Fault::of_value(
-                field,
-                min,
-                message!("is more than its max_weeks, {max}; swap them"),
-            )
+    let fields = JournalFields::table().fields.iter();
+    let values = journal.values();
+    fields
+        .zip(values.array_windows())
+        .find_map(|(field, [min, max])| {
+            let is_reversed = field.name.ends_with(".min_weeks") && min.rank() > max.rank();
+            let max = max.to_csv(&());
+            let message = message!("is more than its max_weeks, {max}; swap them");
+            (is_reversed && !max.is_empty())
+                .then(|| Fault::of_value(&field.name, min.to_csv(&()), message))
         })
-    })
 }
 
 #[cfg(test)]
@@ -385,7 +365,7 @@ mod tests {
             (400, 9_599, true),
             (400, 9_600, false),
         ] {
-            let mut days: BTreeMap<Date, Uses> = BTreeMap::new();
+            let mut days: BTreeMap<String, Uses> = BTreeMap::new();
             let first = Date::constant(2026, 1, 1);
             for at in 0..on_one_day + others {
                 let day = if at < on_one_day {
@@ -393,7 +373,8 @@ mod tests {
                 } else {
                     first + jiff::Span::new().days(at)
                 };
-                days.entry(day).or_default().add(&location, Id::MIN, true);
+                let uses = days.entry(day.to_string()).or_default();
+                uses.add(&location, true);
             }
             let count = crowded_days(&days).count();
             assert_eq!(count, usize::from(is_found), "{on_one_day} {others}");

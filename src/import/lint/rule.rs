@@ -4,13 +4,13 @@ use crate::import::findings::{FilePosition, Finding};
 use crate::model::{Fault, Id, Message};
 
 /// A rule: its name in reports and in docs/import.md, and a function that returns a problem and its remedy.
-pub(in crate::import) type Rule<F> = (&'static str, F);
+pub(crate) type Rule<F> = (&'static str, F);
 
 /// A rule about a single text, in any field of any row.
-pub(in crate::import) type TextRule = Rule<fn(field: &str, text: &str) -> Option<Message>>;
+pub(crate) type TextRule = Rule<fn(field: &str, text: &str) -> Option<Message>>;
 
 /// A rule about a row.
-pub(in crate::import) type RowRule<F> = Rule<fn(&F) -> Option<Fault>>;
+pub(crate) type RowRule<F> = Rule<fn(&F) -> Option<Fault>>;
 
 /// The location of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl RowLocation {
     }
 
     /// Returns the finding of a rule at this location.
-    pub(super) fn finding(
+    pub fn finding(
         &self,
         rule: &'static str,
         field: &str,
@@ -61,11 +61,11 @@ impl RowLocation {
 
 /// The rows that have a value.
 #[derive(Debug, Default)]
-pub(super) struct Uses {
+pub struct Uses {
     /// The number of rows that have it after the import.
     pub total: usize,
-    /// The rows to which the import brings it.
-    pub brought: Vec<Id>,
+    /// The number of rows to which the import brings it.
+    pub brought: usize,
     /// The location of the first of these.
     pub first: Option<RowLocation>,
     /// Whether the database has it before the import.
@@ -74,10 +74,10 @@ pub(super) struct Uses {
 
 impl Uses {
     /// Adds a row of the import.
-    pub fn add(&mut self, location: &RowLocation, id: Id, is_brought: bool) {
+    pub fn add(&mut self, location: &RowLocation, is_brought: bool) {
         self.total += 1;
         if is_brought {
-            self.brought.push(id);
+            self.brought += 1;
             self.first.get_or_insert_with(|| location.clone());
         }
     }

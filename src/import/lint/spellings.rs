@@ -5,19 +5,20 @@
 //! same word. A word that is only similar is a question.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::iter::successors;
 use std::sync::Arc;
 
 use super::likeness::{MAX_BYTES, comparable, distance};
-use super::rule::{RowLocation, Uses};
+use super::rule::Uses;
 use super::texts::{is_placeholder, tidy};
 use crate::import::findings::Finding;
 use crate::model::message::{Joined, Message, Remedy, first_of, message};
-use crate::model::{Id, License, Scope, country};
+use crate::model::{License, Scope, country};
 
 /// A kind of words.
 #[derive(Debug)]
-pub(in crate::import) struct Vocabulary {
+pub struct Vocabulary {
     /// The field with the words.
     pub field: &'static str,
     /// The name of the kind in messages.
@@ -41,22 +42,9 @@ pub(in crate::import) struct Vocabulary {
 /// The maximum number of different words among which misspellings are sought. The time grows with its square.
 const MAX_WORDS: usize = 1_000;
 
-/// The words of a vocabulary seen so far.
-#[derive(Debug)]
-pub(super) struct Spellings {
-    pub vocabulary: &'static Vocabulary,
-    seen: BTreeMap<String, Uses>,
-}
-
-/// A word with one right spelling.
-#[derive(Debug)]
-pub(in crate::import) struct Respelling {
-    pub field: &'static str,
-    pub word: String,
-    pub right: String,
-    /// The rows to which the import brings the word.
-    pub rows: Vec<Id>,
-}
+/// The right spellings of words, each by its field and the word. They may differ from a correction that a finding names:
+/// a right word may break another rule.
+pub type Respellings = HashMap<(&'static str, String), String>;
 
 /// A possible spelling of a word. The greatest of several is preferred.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,103 +75,65 @@ impl Candidate<'_> {
     }
 }
 
-impl Spellings {
-    pub fn new(vocabulary: &'static Vocabulary) -> Spellings {
-        Spellings {
-            vocabulary,
-            seen: BTreeMap::new(),
-        }
+/// Checks the words that the import brings. Each finding has the location of the first row with the word. Words with one
+/// right spelling are added to `respellings`, too.
+pub fn check_words(
+    vocabulary: &'static Vocabulary,
+    seen: &BTreeMap<String, Uses>,
+    licenses: &[&Arc<License>],
+    respellings: &mut Respellings,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if seen.values().all(|uses| uses.brought == 0) {
+        return findings;
     }
-
-    /// Adds the words of a row of the import. `known` are those that are not reported. Returns true if there are others.
-    pub fn add_row(
-        &mut self,
-        location: &RowLocation,
-        id: Id,
-        words: &[String],
-        known: &[String],
-    ) -> bool {
-        let mut brings = false;
-        for word in words {
-            let is_brought = !known.contains(word);
-            brings |= is_brought;
-            self.uses(word).add(location, id, is_brought);
+    let field = vocabulary.field;
+    let checker = WordChecker::new(vocabulary, seen, licenses);
+    for (word, uses) in seen {
+        let first = uses.first.as_ref();
+        let Some(first) = first.filter(|_| !is_placeholder(field, word)) else {
+            continue;
+        };
+        let Some((rule, fault)) = checker.find_fault(word, uses) else {
+            continue;
+        };
+        // Rules do not undo each other.
+        const MAX_STEPS: usize = 10;
+        let steps = successors(fault.right.clone(), |word| {
+            checker.find_fault(word, uses)?.1.right
+        });
+        if let Some(right) = steps.take(MAX_STEPS).last() {
+            respellings.insert((field, word.clone()), right);
         }
-        brings
+        findings.push(first.finding(rule, field, Some(word), fault));
     }
-
-    /// Adds the words of a record of the database. `is_kept` says that the import neither sets nor removes it.
-    pub fn add_stored(&mut self, words: &[String], is_kept: bool) {
-        for word in words {
-            self.uses(word).add_stored(is_kept);
-        }
-    }
-
-    fn uses(&mut self, word: &str) -> &mut Uses {
-        self.seen.entry(word.to_owned()).or_default()
-    }
-
-    /// Checks the words that the import brings. Each finding has the location of the first row with the word. Words
-    /// with one right spelling are added to `respellings` instead, if it is given.
-    pub fn check(
-        &self,
-        licenses: &[&Arc<License>],
-        mut respellings: Option<&mut Vec<Respelling>>,
-    ) -> Vec<Finding> {
-        if self.seen.values().all(|uses| uses.brought.is_empty()) {
-            return Vec::new();
-        }
-        let mut findings = Vec::new();
-        let field = self.vocabulary.field;
-        let checker = WordChecker::new(self, licenses);
-        for (word, uses) in &self.seen {
-            let first = uses.first.as_ref();
-            let Some(first) = first.filter(|_| !is_placeholder(field, word)) else {
-                continue;
-            };
-            // A right word may break another rule. Rules do not undo each other.
-            let max_steps = if respellings.is_some() { 10 } else { 0 };
-            let mut right = word.clone();
-            let mut fault = checker.find_fault(word, uses);
-            for _ in 0..max_steps {
-                let Some(next) = fault.as_mut().and_then(|(_, fault)| fault.right.take()) else {
-                    break;
-                };
-                fault = checker.find_fault(&next, uses);
-                right = next;
-            }
-            findings.extend(
-                fault.map(|(rule, message)| first.finding(rule, field, Some(&right), message)),
-            );
-            if let Some(respellings) = respellings.as_mut().filter(|_| right != *word) {
-                respellings.push(Respelling {
-                    field,
-                    word: word.clone(),
-                    right,
-                    rows: uses.brought.clone(),
-                });
-            }
-        }
-        findings.extend(self.too_many());
-        findings
-    }
-
-    /// The finding about more words than are compared with each other.
-    fn too_many(&self) -> Option<Finding> {
-        let count = self.seen.len();
+    let count = seen.len();
+    if count > MAX_WORDS {
         let message = message!(
             "{count} different values are too many to look for misspellings; check that the column is the right one"
         );
-        (count > MAX_WORDS).then(|| Finding {
+        findings.push(Finding {
             rule: Some("not_compared"),
-            ..Finding::about(Some(self.vocabulary.field), None, message)
-        })
+            ..Finding::about(Some(field), None, message)
+        });
     }
+    findings
 }
 
 /// Returns a word without unneeded blanks and punctuation.
 fn tidied(word: &str) -> String {
     tidy(tidy(word).trim_matches([';', ',', '|', '/', '"']))
+}
+
+/// The words that are equal apart from their spelling.
+#[derive(Default)]
+struct WordForm<'a> {
+    /// The best spelling.
+    best: Option<Candidate<'a>>,
+    /// Whether one of them is always right.
+    is_known: bool,
+    /// Whether the database has one of them before the import.
+    is_stored: bool,
 }
 
 /// The data for checking words.
@@ -193,12 +143,8 @@ struct WordChecker<'a> {
     licensed: BTreeMap<&'a str, Vec<&'a str>>,
     /// The names of the licenses that restrict this kind of words.
     restricted: Vec<&'a str>,
-    /// The comparable forms of the words of the database before the import.
-    stored: HashSet<String>,
-    /// The comparable forms of the words that are always right.
-    known: HashSet<String>,
-    /// The best word of each comparable form.
-    best: HashMap<String, Candidate<'a>>,
+    /// All words, by their comparable forms.
+    forms: HashMap<String, WordForm<'a>>,
     /// Whether there are few enough words to look for misspellings.
     seeks_misspellings: bool,
     /// Whether most words are known. If not, unknown countries are not reported.
@@ -206,8 +152,11 @@ struct WordChecker<'a> {
 }
 
 impl<'a> WordChecker<'a> {
-    fn new(spellings: &'a Spellings, licenses: &'a [&Arc<License>]) -> WordChecker<'a> {
-        let Spellings { vocabulary, seen } = spellings;
+    fn new(
+        vocabulary: &'static Vocabulary,
+        seen: &'a BTreeMap<String, Uses>,
+        licenses: &'a [&Arc<License>],
+    ) -> WordChecker<'a> {
         let comparable = vocabulary.comparable;
         let mut licensed: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         let mut restricted = Vec::new();
@@ -220,19 +169,14 @@ impl<'a> WordChecker<'a> {
                 licensed.entry(word).or_default().push(&license.name);
             }
         }
-        let right: HashSet<&str> = vocabulary
-            .known
-            .iter()
-            .copied()
-            .flatten()
-            .copied()
-            .collect();
-        let known: HashSet<String> = right.iter().copied().map(comparable).collect();
-        let mut best: HashMap<String, Candidate<'_>> = HashMap::new();
-        let mut stored = HashSet::new();
-        let words = right.iter().copied().chain(seen.keys().map(String::as_str));
-        for word in words.chain(licensed.keys().copied()) {
-            let form = comparable(word);
+        let right: BTreeSet<&str> = vocabulary.known.concat().into_iter().collect();
+        let mut forms: HashMap<String, WordForm<'_>> = HashMap::new();
+        for word in seen
+            .keys()
+            .map(String::as_str)
+            .chain(right.iter().copied())
+            .chain(licensed.keys().copied())
+        {
             let uses = seen.get(word);
             let candidate = Candidate {
                 is_licensed: licensed.contains_key(word),
@@ -241,38 +185,42 @@ impl<'a> WordChecker<'a> {
                 is_known: right.contains(word),
                 word,
             };
-            if candidate.is_stored {
-                stored.insert(form.clone());
-            }
+            let form = forms.entry(comparable(word)).or_default();
+            form.is_known |= candidate.is_known;
+            form.is_stored |= candidate.is_stored;
             if candidate.may_be_right(vocabulary) {
-                let best = best.entry(form).or_insert(candidate);
-                *best = candidate.max(*best);
+                form.best = form.best.max(Some(candidate));
             }
         }
-        let forms = seen.keys().map(|word| comparable(word));
-        let known_count = forms.filter(|form| known.contains(form)).count();
+        let known = seen.keys().filter(|word| forms[&comparable(word)].is_known);
         WordChecker {
             vocabulary,
+            mostly_known: known.count() * 2 > seen.len(),
             licensed,
             restricted,
-            stored,
-            known,
-            best,
+            forms,
             seeks_misspellings: seen.len() <= MAX_WORDS,
-            mostly_known: known_count * 2 > seen.len(),
         }
+    }
+
+    /// Returns the best spelling of a word.
+    fn best_of(&self, word: &str) -> Option<&Candidate<'a>> {
+        self.forms
+            .get(&(self.vocabulary.comparable)(word))?
+            .best
+            .as_ref()
     }
 
     /// Returns the rule that a word breaks, and the message.
     fn find_fault(&self, word: &str, uses: &Uses) -> Option<(&'static str, Message)> {
         let [spelling, list, unknown] = self.vocabulary.rules;
-        let form = (self.vocabulary.comparable)(word);
-        let best = self.best.get(&form);
         let is_licensed = self.licensed.contains_key(word);
-        let is_known = is_licensed || self.known.contains(&form);
+        let form = (self.vocabulary.comparable)(word);
+        let is_known = is_licensed || self.forms.get(&form).is_some_and(|form| form.is_known);
         if !is_known && let Some(parts) = self.parts(word, uses) {
             return Some((list, self.several(&parts, uses)));
         }
+        let best = self.best_of(word);
         if let Some(best) = best.filter(|best| best.word != word) {
             return Some((spelling, self.other_spelling(word, best, uses)));
         }
@@ -290,8 +238,8 @@ impl<'a> WordChecker<'a> {
         if let Some(meant) = self.nearest(&form, best, uses) {
             return Some((spelling, self.misspelling(meant, uses)));
         }
-        self.unexpected(&form, uses)
-            .map(|message| (unknown, message))
+        let message = self.unexpected(&form, uses)?;
+        Some((unknown, message))
     }
 
     /// The message about a text with several words.
@@ -300,7 +248,7 @@ impl<'a> WordChecker<'a> {
             "lists several in one text: {}{}{}; in CSV write `{}`, in JSON one text each",
             parts.iter().map(|part| format!("`{part}`")).joined(", "),
             rows(uses),
-            self.blind_licenses(parts),
+            self.blind_licenses(parts).unwrap_or_default(),
             parts.join("; ")
         );
         message.with(Remedy::OfValue)
@@ -319,8 +267,12 @@ impl<'a> WordChecker<'a> {
         // Of two spellings in licenses, each means other records.
         let comparable = self.vocabulary.comparable;
         let form = comparable(word);
-        let licensed = self.licensed.keys();
-        let is_only = licensed.filter(|word| comparable(word) == form).count() < 2;
+        let is_only = self
+            .licensed
+            .keys()
+            .filter(|word| comparable(word) == form)
+            .count()
+            < 2;
         let right = (is_same && is_only).then(|| best.word.to_owned());
         Message { right, ..message }.with(Remedy::OfValue)
     }
@@ -349,9 +301,12 @@ impl<'a> WordChecker<'a> {
         } = self.vocabulary;
         let is_unexpected = match separators {
             [] => self.mostly_known,
-            _ => !self.stored.is_empty() && !self.stored.contains(form),
+            _ => {
+                let is_stored = self.forms.get(form).is_some_and(|form| form.is_stored);
+                !is_stored && self.forms.values().any(|form| form.is_stored)
+            }
         };
-        let blind = match self.names(&self.restricted) {
+        let blind = match first_names(&self.restricted) {
             Some(names) => format!(
                 "; no license names it, so licenses with other ones ({names}) do not match it"
             ),
@@ -362,32 +317,18 @@ impl<'a> WordChecker<'a> {
 
     /// Says what another spelling than `meant` causes.
     fn consequence(&self, meant: &str) -> String {
-        let consequence = self.blind_licenses(&[meant.to_owned()]);
-        if consequence.is_empty() {
-            return "; licenses and filters treat them as different".to_owned();
-        }
-        consequence
+        self.blind_licenses(&[meant.to_owned()])
+            .unwrap_or("; licenses and filters treat them as different".to_owned())
     }
 
-    /// Names the licenses that miss records because of the wrong word.
-    fn blind_licenses(&self, meant: &[String]) -> String {
-        let names: BTreeSet<&str> = meant
-            .iter()
-            .filter_map(|word| self.licensed.get(word.as_str()))
-            .flatten()
-            .copied()
-            .collect();
-        match self.names(&names.into_iter().collect::<Vec<_>>()) {
-            Some(names) => {
-                format!("; licenses that name the right one ({names}) do not match this one")
-            }
-            None => String::new(),
-        }
-    }
-
-    fn names(&self, licenses: &[&str]) -> Option<String> {
-        const NAMED: usize = 3;
-        (!licenses.is_empty()).then(|| first_of(licenses, licenses.len(), NAMED))
+    /// Names the licenses that miss records because of the wrong word, if there are some.
+    fn blind_licenses(&self, meant: &[String]) -> Option<String> {
+        let named = meant.iter().filter_map(|word| self.licensed.get(&**word));
+        let names: BTreeSet<&str> = named.flatten().copied().collect();
+        let names = first_names(&Vec::from_iter(names))?;
+        Some(format!(
+            "; licenses that name the right one ({names}) do not match this one"
+        ))
     }
 
     /// Splits a list of words, and corrects their spelling. Returns `None` if the text is a single word.
@@ -397,27 +338,33 @@ impl<'a> WordChecker<'a> {
         if word.len() > MAX_BYTES {
             return None;
         }
-        let separators = self.vocabulary.separators.iter();
-        for separator in separators.filter(|separator| word.contains(**separator)) {
+        for separator in self
+            .vocabulary
+            .separators
+            .iter()
+            .filter(|separator| word.contains(**separator))
+        {
             let parts = word
                 .split(separator)
                 .map(|part| part.trim_matches(|sign| " []'\"".contains(sign)));
             let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
-            let best_of = |part: &&str| {
-                let best = self.best.get(&(self.vocabulary.comparable)(part));
+            let best = parts.iter().map(|part| {
+                let best = self.best_of(part);
                 best.filter(|best| best.word != word)
-            };
+            });
+            let best: Vec<_> = best.collect();
             // A text that occurs more often than its parts is a single word.
-            let known = parts
+            let known = best
                 .iter()
-                .filter_map(best_of)
-                .filter(|best| best.is_licensed || best.is_unseen() || best.total >= uses.total);
-            let known = known.count();
-            if known > 0
-                && (known == parts.len() && parts.len() > 1 || UNAMBIGUOUS.contains(separator))
-            {
-                let meant = parts.iter();
-                let meant = meant.map(|part| best_of(part).map_or(*part, |best| best.word));
+                .flatten()
+                .filter(|best| best.is_licensed || best.is_unseen() || best.total >= uses.total)
+                .count();
+            let are_words = known == parts.len() && known > 1;
+            if are_words || known > 0 && UNAMBIGUOUS.contains(separator) {
+                let meant = parts
+                    .iter()
+                    .zip(best)
+                    .map(|(part, best)| best.map_or(*part, |best| best.word));
                 return Some(meant.map(str::to_owned).collect());
             }
         }
@@ -433,28 +380,37 @@ impl<'a> WordChecker<'a> {
             5..9 => 1,
             _ => 2,
         };
-        let others = self.best.iter().filter(|(other, candidate)| {
-            let is_better =
-                || self.known.contains(*other) || own.is_none_or(|own| *candidate > own);
-            *other != form && (candidate.is_licensed || uses.total < 2 && is_better())
-        });
-        let near = others.filter_map(|(other, candidate)| {
-            Some((Reverse(distance(form, other, max)?), candidate))
-        });
-        near.max().map(|(_, best)| best.word)
+        self.forms
+            .iter()
+            .filter(|(other, _)| *other != form)
+            .filter_map(|(other, of_other)| {
+                let best = of_other.best.as_ref()?;
+                let is_better = of_other.is_known || own.is_none_or(|own| best > own);
+                let is_meant = best.is_licensed || uses.total < 2 && is_better;
+                let distance = distance(form, other, max).filter(|_| is_meant)?;
+                Some((Reverse(distance), best))
+            })
+            .max()
+            .map(|(_, best)| best.word)
     }
+}
+
+/// Joins the first names of licenses, if there are some.
+fn first_names(licenses: &[&str]) -> Option<String> {
+    const NAMED: usize = 3;
+    (!licenses.is_empty()).then(|| first_of(licenses, licenses.len(), NAMED))
 }
 
 /// Formats the number of rows with the word.
 fn rows(uses: &Uses) -> String {
-    match uses.brought.len() {
+    match uses.brought {
         1 => " (1 row)".to_owned(),
         count => format!(" ({count} rows, the first is here)"),
     }
 }
 
 /// The vocabulary of therapy areas, which licenses restrict.
-pub(super) static AREAS: Vocabulary = Vocabulary {
+pub static AREAS: Vocabulary = Vocabulary {
     field: "therapy_areas",
     kind: "therapy area",
     remedy: "check its spelling, and keep it if it is a new one",
@@ -467,11 +423,10 @@ pub(super) static AREAS: Vocabulary = Vocabulary {
 };
 
 /// Returns true if a text is a common therapy area.
-pub(in crate::import) fn is_area(text: &str) -> bool {
+pub fn is_area(text: &str) -> bool {
     let area = comparable_area(text);
-    KNOWN_AREAS
-        .iter()
-        .any(|known| comparable_area(known) == area)
+    let mut known = KNOWN_AREAS.iter();
+    known.any(|known| comparable_area(known) == area)
 }
 
 /// Returns the area without case, diacritics, blanks, punctuation, and differences of British and American spelling.
@@ -591,7 +546,7 @@ const KNOWN_AREAS: &[&str] = &[
 ];
 
 /// The vocabulary of countries, which licenses and the filter `country` use.
-pub(super) static COUNTRIES: Vocabulary = Vocabulary {
+pub static COUNTRIES: Vocabulary = Vocabulary {
     field: "country",
     kind: "country",
     remedy: "write the usual English name of one country, such as `Germany`, or leave the cell empty",
@@ -606,6 +561,8 @@ pub(super) static COUNTRIES: Vocabulary = Vocabulary {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::lint::RowLocation;
+    use crate::model::Id;
 
     #[test]
     fn too_many_words_are_not_searched() {
@@ -613,7 +570,7 @@ mod tests {
             (MAX_WORDS, ["area_spelling"]),
             (MAX_WORDS + 1, ["not_compared"]),
         ] {
-            let mut spellings = Spellings::new(&AREAS);
+            let mut seen: BTreeMap<String, Uses> = BTreeMap::new();
             for at in 0..count {
                 let location = RowLocation::Database("conferences", Id::MIN);
                 // Words of four letters are no misspellings.
@@ -622,9 +579,9 @@ mod tests {
                 } else {
                     format!("{at:04}")
                 };
-                spellings.add_row(&location, Id::MIN, &[word], &[]);
+                seen.entry(word).or_default().add(&location, true);
             }
-            let found = spellings.check(&[], None);
+            let found = check_words(&AREAS, &seen, &[], &mut Respellings::new());
             let rules: Vec<&str> = found.iter().filter_map(|found| found.rule).collect();
             assert_eq!(rules, expected, "{count}: {found:?}");
         }

@@ -8,11 +8,12 @@ use super::likeness::comparable;
 use super::mojibake;
 use super::rule::TextRule;
 use crate::import::read::words::has_word;
+use crate::model::Fields;
 use crate::model::flat::looks_like_formula;
 use crate::model::fold::fold;
 use crate::model::message::{Joined, Message, message};
 
-pub(super) const RULES: &[TextRule] = &[
+pub const RULES: &[TextRule] = &[
     ("wrong_encoding", wrong_encoding),
     ("html_escape", html_escape),
     ("placeholder", placeholder),
@@ -22,6 +23,9 @@ pub(super) const RULES: &[TextRule] = &[
     ("issn_form", issn_form),
     ("issn_check_digit", issn_check_digit),
 ];
+
+/// The columns of the two ISSNs of a journal.
+pub const ISSN_COLUMNS: [&str; 2] = ["issn_print", "issn_online"];
 
 /// Returns true for invisible characters that no name needs. Joiners in Indic and Persian words are needed.
 fn is_invisible(letter: char) -> bool {
@@ -43,57 +47,54 @@ fn is_printable(text: &str) -> bool {
 }
 
 /// Returns the text with single blanks, without blanks at its ends, and without invisible characters.
-pub(super) fn tidy(text: &str) -> String {
-    let words = text.split_whitespace();
-    let words = words.map(|word| word.replace(is_invisible, ""));
-    words.filter(|word| !word.is_empty()).joined(" ")
+pub fn tidy(text: &str) -> String {
+    text.split_whitespace()
+        .map(|word| word.replace(is_invisible, ""))
+        .filter(|word| !word.is_empty())
+        .joined(" ")
 }
 
 fn wrong_encoding(field: &str, text: &str) -> Option<Message> {
     if is_printable(text) && !text.contains('?') {
         return None;
     }
-    if text.contains('\u{fffd}') {
-        return Some(
-            "contains U+FFFD, which replaces lost characters; correct it from its source, and save the file as \
-             UTF-8"
-                .into(),
-        );
-    }
-    if let Some((meant, is_whole)) = mojibake::repair(text) {
-        let message =
-            message!("was read in the wrong encoding; write `{meant}`, and save the file as UTF-8");
-        let right = is_whole.then_some(meant);
-        return Some(Message { right, ..message });
-    }
-    if text.contains(is_lost_sign) {
-        return Some(
-            "contains control characters, which stand for lost signs; correct it from its source, and save the file as \
-             UTF-8"
-                .into(),
-        );
-    }
     let letters: Vec<char> = text.chars().collect();
     let mut around = letters.array_windows();
-    if field != "url" && around.any(|[a, b, c]| *b == '?' && a.is_alphabetic() && c.is_lowercase())
-    {
-        return Some(
+    let mut has_lost_letter =
+        || around.any(|[a, b, c]| *b == '?' && a.is_alphabetic() && c.is_lowercase());
+    let lost = match mojibake::repair(text) {
+        _ if text.contains('\u{fffd}') => {
+            "contains U+FFFD, which replaces lost characters; correct it from its source, and save the file as UTF-8"
+        }
+        Some((meant, is_whole)) => {
+            let message = message!(
+                "was read in the wrong encoding; write `{meant}`, and save the file as UTF-8"
+            );
+            let right = is_whole.then_some(meant);
+            return Some(Message { right, ..message });
+        }
+        None if text.contains(is_lost_sign) => {
+            "contains control characters, which stand for lost signs; correct it from its source, and save the file as \
+             UTF-8"
+        }
+        None if field != "url" && has_lost_letter() => {
             "contains a `?` within a word, probably for a lost letter; correct it from its source"
-                .into(),
-        );
-    }
-    None
+        }
+        None => return None,
+    };
+    Some(lost.into())
 }
 
 fn html_escape(_field: &str, text: &str) -> Option<Message> {
     let (escape, meant) = first_escape(text)?;
     // Each round reads the whole text, so a long one does not get as many as it has escapes.
     const MAX_ROUNDS: usize = 100;
-    let rounds = successors(Some(text.to_owned()), |text| {
+    let decoded = successors(Some(text.to_owned()), |text| {
         let (escape, meant) = first_escape(text)?;
         Some(text.replace(escape, &meant))
-    });
-    let decoded = rounds.take(MAX_ROUNDS).last()?;
+    })
+    .take(MAX_ROUNDS)
+    .last()?;
     if decoded.contains(is_lost_sign) {
         return Some(message!(
             "contains `{escape}`, which is HTML for a control character, or contains one; correct it from its source"
@@ -152,7 +153,7 @@ fn is_filler(field: &str, text: &str) -> bool {
 
 /// Returns true for words of absence that are values of this field: abbreviations, the cities Na, Nan, Nil and None, and
 /// the code of Namibia.
-pub(in crate::import) fn may_be_name(field: &str, text: &str) -> bool {
+pub fn may_be_name(field: &str, text: &str) -> bool {
     let text = text.to_lowercase();
     match field {
         "abbv" | "city" => has_word("na nan nil none", &text),
@@ -162,7 +163,7 @@ pub(in crate::import) fn may_be_name(field: &str, text: &str) -> bool {
 }
 
 /// Returns true for placeholder words, filler ISSNs, spreadsheet errors and texts without letters or digits.
-pub(in crate::import) fn is_placeholder(field: &str, text: &str) -> bool {
+pub fn is_placeholder(field: &str, text: &str) -> bool {
     // Without blanks and punctuation.
     const WORDS: &str = "tbd tba tbc na none null nil nan unknown undefined untitled todo xxx notknown notavailable notapplicable \
                          tobeannounced tobeconfirmed tobedecided tobedefined tobedetermined";
@@ -173,8 +174,11 @@ pub(in crate::import) fn is_placeholder(field: &str, text: &str) -> bool {
     if text.starts_with(|sign: char| sign.is_ascii_digit()) {
         return is_filler(field, text);
     }
-    let letters = text.chars().filter(|sign| sign.is_alphanumeric());
-    let letters = letters.take(MOST_LETTERS + 1).count();
+    let letters = text
+        .chars()
+        .filter(|sign| sign.is_alphanumeric())
+        .take(MOST_LETTERS + 1)
+        .count();
     let may_be_word = letters <= MOST_LETTERS
         && !text.contains(|sign: char| sign.is_ascii_digit())
         && field != "abbv"
@@ -254,8 +258,11 @@ fn is_website(text: &str) -> bool {
     }
     match Url::parse(text).ok().as_ref().and_then(Url::host) {
         Some(Host::Domain(domain)) => {
-            let labels = domain.trim_end_matches('.').rsplit_once('.');
-            labels.is_some_and(|(_, last)| last.len() > 1) && !domain.contains("..")
+            domain
+                .trim_end_matches('.')
+                .rsplit_once('.')
+                .is_some_and(|(_, last)| last.len() > 1)
+                && !domain.contains("..")
         }
         host => host.is_some(),
     }
@@ -263,11 +270,11 @@ fn is_website(text: &str) -> bool {
 
 /// Returns true if the field contains an ISSN (ISO 3297): four digits, a hyphen, three digits and a check digit.
 fn is_issn_field(field: &str, text: &str) -> bool {
-    matches!(field, "issn_print" | "issn_online") && !is_placeholder(field, text)
+    ISSN_COLUMNS.contains(&field) && !is_placeholder(field, text)
 }
 
 /// Returns the eight characters of an ISSN without hyphens and blanks. The last one may be `X`, for ten.
-pub(super) fn normalized(text: &str) -> Option<String> {
+pub fn normalized(text: &str) -> Option<String> {
     let is_sign =
         |sign: &char| !sign.is_whitespace() && !matches!(sign, '-' | '‐' | '‑' | '–' | '—');
     let bare = text.chars().filter(is_sign).take(9);
@@ -284,18 +291,34 @@ fn with_hyphen(signs: &str) -> String {
 }
 
 /// Returns a valid ISSN in its usual form. Placeholders are not valid.
-pub(in crate::import) fn valid_issn(field: &str, text: &str) -> Option<String> {
+pub fn valid_issn(field: &str, text: &str) -> Option<String> {
     let signs = normalized(text).filter(|_| is_issn_field(field, text))?;
     signs
         .ends_with(check_digit_of(&signs))
         .then(|| with_hyphen(&signs))
 }
 
+/// The valid ISSNs of the printed and the online edition of a journal.
+pub type ValidIssns = [Option<String>; 2];
+
+/// Returns the valid ISSNs of a row, in their usual form.
+pub fn valid_issns<F: Fields>(row: &F) -> ValidIssns {
+    let values = row.values();
+    ISSN_COLUMNS.map(|column| {
+        let at = F::table().index_of(column)?;
+        valid_issn(column, values[at].texts().first()?)
+    })
+}
+
 /// Computes the check digit of an ISSN by its first seven digits: modulus 11, weights 8 to 2 (ISO 3297, annex A).
 fn check_digit_of(signs: &str) -> char {
-    let digits = signs[..7].chars().filter_map(|digit| digit.to_digit(10));
-    let weighted = digits.zip((2..=8).rev());
-    let rest = weighted.map(|(digit, weight)| digit * weight).sum::<u32>() % 11;
+    let rest = signs[..7]
+        .chars()
+        .filter_map(|digit| digit.to_digit(10))
+        .zip((2..=8).rev())
+        .map(|(digit, weight)| digit * weight)
+        .sum::<u32>()
+        % 11;
     match (11 - rest) % 11 {
         10 => 'X',
         digit => char::from_digit(digit, 10).unwrap_or('0'),

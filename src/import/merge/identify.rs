@@ -2,47 +2,43 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::listed::{ListedFields, differences, mean_the_same, merged_fields};
-use super::match_set::{Choices, MatchSet, column_indexes, is_begun, is_complete};
-use super::report::{FreeIds, Report};
+use super::listed::{ListedFields, differences, merged_fields};
+use super::match_set::MatchSet;
+use super::report::{FreeIds, Merged};
 use crate::import::findings::{FilePosition, Finding, shortened};
-use crate::import::lint::valid_issn;
-use crate::import::read::options::ISSN_COLUMNS;
+use crate::import::lint::{ValidIssns, valid_issns};
+use crate::import::read::options::columns_of;
 use crate::import::rows::{ImportRow, ListOptions};
-use crate::model::fold::is_blank;
-use crate::model::{Curated, FieldValue, Id, Joined, Message, RecordFields, first_of, message};
+use crate::model::{Curated, Id, Joined, Message, RecordFields, first_of, message};
 use crate::store::{Snapshot, StoreError};
 
 /// Finds the records of rows without ids. The sets are tried one after the other over all rows, and a later set finds
 /// only records that no row found by an earlier one. Rows without a record get the next free ids, or are left out.
-pub(super) fn identify<F: RecordFields + ListedFields>(
+pub fn identify<F: RecordFields + ListedFields>(
     rows: &mut Vec<ImportRow<F>>,
     list: &ListOptions,
     state: &Snapshot,
-    report: &mut Report,
+    report: &mut Merged,
 ) -> Result<(), StoreError> {
-    if rows.iter().all(|row| row.id.is_some()) {
+    let mut open: Vec<usize> = (0..rows.len())
+        .filter(|at| rows[*at].id.is_none())
+        .collect();
+    if open.is_empty() {
         return Ok(());
     }
     let mut identifier = Identifier::new(rows, list, state, report)?;
     if list.is_list {
-        identifier.collect_choices();
-        identifier.index_records()?;
+        open = identifier.add_rows(open);
+        identifier.add_records()?;
         for set in 0..identifier.sets.len() {
-            identifier.find_by(set)?;
+            open = identifier.find_by(set, open)?;
         }
     }
-    identifier.number_newcomers()?;
+    identifier.number_newcomers(open)?;
     // The other rows are left out, or refused. The links of bad ones still count.
     let withdrawn = &report.withdrawn;
     rows.retain(|row| row.id.is_some() || row.is_bad && !withdrawn.contains(&row.position));
     Ok(())
-}
-
-/// A row that means a record, and the set that found it. `None` for a row with an id, also a new one.
-struct Claim {
-    row: usize,
-    set: Option<usize>,
 }
 
 /// The state of the search.
@@ -50,13 +46,10 @@ struct Identifier<'a, F> {
     rows: &'a mut [ImportRow<F>],
     list: &'a ListOptions,
     state: &'a Snapshot,
-    report: &'a mut Report,
+    report: &'a mut Merged,
     sets: Vec<MatchSet<'a>>,
-    /// For each row, its values in each set. Empty for rows with ids.
-    choices: Vec<Vec<Choices>>,
-    claims: HashMap<Id, Claim>,
-    /// The rows that are refused, left out or repeated.
-    closed: HashSet<usize>,
+    /// The rows with ids, also new ones, by their ids. `None` for a record that a set has found.
+    holders: HashMap<Id, Option<usize>>,
     ids: FreeIds,
 }
 
@@ -65,14 +58,15 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
         rows: &'a mut [ImportRow<F>],
         list: &'a ListOptions,
         state: &'a Snapshot,
-        report: &'a mut Report,
+        report: &'a mut Merged,
     ) -> Result<Identifier<'a, F>, StoreError> {
-        let mut claims: HashMap<Id, Claim> = HashMap::new();
-        for (row, id) in rows.iter().map(|row| row.id).enumerate() {
-            let Some(id) = id else { continue };
-            claims.entry(id).or_insert(Claim { row, set: None });
+        let mut holders = HashMap::new();
+        for (at, row) in rows.iter().enumerate() {
+            if let Some(id) = row.id {
+                holders.entry(id).or_insert(Some(at));
+            }
         }
-        let imported = claims.keys().max().copied();
+        let imported = holders.keys().max().copied();
         let ids = FreeIds {
             kind: F::STEM,
             largest: state.largest_id(F::DATASET)?.max(imported),
@@ -83,55 +77,39 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
             state,
             report,
             sets: MatchSet::all::<F>(&list.matching),
-            choices: Vec::new(),
-            claims,
-            closed: HashSet::new(),
+            holders,
             ids,
         })
     }
 
-    /// Returns the rows that have no record yet.
-    fn open_rows(&self) -> Vec<usize> {
-        let rows = self.rows.iter().enumerate();
-        let open = rows.filter(|(at, row)| row.id.is_none() && !self.closed.contains(at));
-        open.map(|(at, _)| at).collect()
-    }
-
-    fn refuse(&mut self, at: usize, field: Option<&str>, message: impl Into<Message>) {
+    /// Reports that a row needs an id.
+    fn refuse(&mut self, at: usize, message: impl Into<Message>) {
         let position = &self.rows[at].position;
-        self.report.bad.push(position, field, None, message);
-        self.closed.insert(at);
+        self.report.bad.push(position, Some("id"), None, message);
     }
 
-    /// Collects the values of all rows. A row without a value in any set is a fault.
-    fn collect_choices(&mut self) {
-        for at in 0..self.rows.len() {
+    /// Adds the values of rows to the sets. Returns the rows with a value in any set. Another row is a fault.
+    fn add_rows(&mut self, open: Vec<usize>) -> Vec<usize> {
+        let mut begun = Vec::with_capacity(open.len());
+        for at in open {
             let row = &self.rows[at];
-            if row.id.is_some() {
-                self.choices.push(Vec::new());
-                continue;
-            }
             let values = row.edit.statement.values();
-            let mut choices = Vec::with_capacity(self.sets.len());
+            let mut is_begun = false;
             for set in &mut self.sets {
-                let of_set = set.choices::<F>(&values);
-                set.want(&of_set);
-                choices.push(of_set);
+                is_begun |= set.add_row::<F>(at, &values);
             }
-            let is_bad = row.is_bad;
-            let is_begun = choices.iter().any(is_begun);
-            self.choices.push(choices);
-            // The fault of a bad row is already reported.
-            if !is_begun && is_bad {
-                self.closed.insert(at);
-            } else if !is_begun {
-                self.refuse(at, Some("id"), self.missing_fields());
+            if is_begun {
+                begun.push(at);
+            } else if !row.is_bad {
+                // The fault of a bad row is already reported.
+                self.refuse(at, self.missing_fields());
             }
         }
+        begun
     }
 
     fn missing_fields(&self) -> Message {
-        let names = self.sets.iter().map(|set| set.names(&|_| true));
+        let names = self.sets.iter().map(|set| set.names(|_| true));
         let valid = if self.sets.iter().any(MatchSet::has_issn) {
             "; only a valid ISSN counts"
         } else {
@@ -144,216 +122,167 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
     }
 
     /// Adds the records that share a value with a row to the sets, with their values after the run.
-    fn index_records(&mut self) -> Result<(), StoreError> {
-        let state = self.state;
-        for at in 0..self.rows.len() {
-            let row = &self.rows[at];
-            let Some(id) = row.id.filter(|_| !row.edit.is_removal) else {
-                continue;
-            };
-            let stored = state.find_stored::<F>(id)?.map(Curated::into_fields);
+    fn add_records(&mut self) -> Result<(), StoreError> {
+        for row in self.rows.iter().filter(|row| !row.edit.is_removal) {
+            let Some(id) = row.id else { continue };
+            let stored = self.state.find_stored::<F>(id)?.map(Curated::into_fields);
             let fields = merged_fields(&row.edit.statement, stored, self.list);
-            self.index(id, &fields);
+            add_to(&mut self.sets, id, &fields);
         }
-        state.for_each_record::<F, StoreError>(|record, _, _| {
-            if !self.claims.contains_key(&record.id()) {
-                self.index(record.id(), record.fields());
+        self.state.for_each_record::<F, StoreError>(|record, _, _| {
+            if !self.holders.contains_key(&record.id()) {
+                add_to(&mut self.sets, record.id(), record.fields());
             }
             Ok(())
         })
     }
 
-    fn index(&mut self, id: Id, fields: &F) {
-        let values = fields.values();
-        for set in &mut self.sets {
-            let choices = set.choices::<F>(&values);
-            set.add(id, &choices);
-        }
-    }
-
-    /// Finds records by one set.
-    fn find_by(&mut self, set: usize) -> Result<(), StoreError> {
+    /// Finds records by one set. Returns the rows without a record.
+    fn find_by(&mut self, set: usize, open: Vec<usize>) -> Result<Vec<usize>, StoreError> {
+        let is_last = set + 1 == self.sets.len();
         let mut hits: BTreeMap<Id, Vec<usize>> = BTreeMap::new();
-        for at in self.open_rows() {
+        let mut rest = Vec::new();
+        for at in open {
             let equal = self.find_equal(at, set);
             match (equal.first(), equal.last()) {
                 (Some(one), Some(other)) if one != other => {
                     let message = message!(
                         "is missing, and {} match both {one} and {other} of {}; give the id, or --match more fields",
-                        self.sets[set].names(&|_| true),
+                        self.sets[set].names(|_| true),
                         F::DATASET
                     );
-                    self.refuse(at, Some("id"), message);
+                    self.refuse(at, message);
                 }
                 (Some(id), _) => hits.entry(*id).or_default().push(at),
-                _ if set + 1 == self.sets.len() => drop(self.refuse_partial(at)?),
-                _ => {}
+                _ if is_last && self.refuse_partial(at)? => {}
+                _ => rest.push(at),
             }
         }
         for (id, rows) in hits {
-            self.claim(id, rows, set)?;
+            self.claim(id, &rows, set)?;
         }
-        Ok(())
+        Ok(rest)
     }
 
     /// Returns the records and new rows that a row equals in a set, unless an earlier set found them.
     fn find_equal(&self, at: usize, set: usize) -> BTreeSet<Id> {
-        let choices = &self.choices[at][set];
-        let is_last = set + 1 == self.sets.len();
-        let set = &self.sets[set];
-        let mut equal = set.find_equal(choices);
-        if equal.is_empty() && is_last {
-            equal = set.find_same_gaps(choices);
+        let mut equal = self.sets[set].find_equal(at);
+        if equal.is_empty() && set + 1 == self.sets.len() {
+            equal.extend(self.sets[set].find_same_gaps(at));
         }
-        equal.retain(|id| self.claims.get(id).is_none_or(|claim| claim.set.is_none()));
+        equal.retain(|id| self.holders.get(id) != Some(&None));
         equal
     }
 
     /// Gives a record to the row that means it. Several such rows are bad.
-    fn claim(&mut self, id: Id, mut rows: Vec<usize>, set: usize) -> Result<(), StoreError> {
-        let first = rows[0];
-        rows.retain(|at| *at == first || !self.drop_if_repeated(*at, first));
-        let claimed = self.claims.get(&id).map(|claim| claim.row);
-        let all: Vec<usize> = claimed.into_iter().chain(rows).collect();
-        let [at] = all[..] else {
-            for (number, at) in all.iter().enumerate() {
-                let other = all[usize::from(number == 0)];
-                self.refuse_same(*at, other, set);
-            }
-            return Ok(());
-        };
-        if let Some((own, other)) = self.contradiction(at, id)? {
-            if self.list.leaves_out_new {
-                self.report.counts.left_out += 1;
-                self.report.counts.contradicting += 1;
-                self.closed.insert(at);
-                return Ok(());
-            }
-            let message = message!(
-                "is missing, and {} match {}, but its ISSN is {other} and the row has {own}; write {id} as the id if \
-                 the row means it, or a new id",
-                self.sets[set].names(&|_| true),
-                self.described(id)?.unwrap_or_default()
-            );
-            self.refuse(at, Some("id"), message);
+    fn claim(&mut self, id: Id, rows: &[usize], set: usize) -> Result<(), StoreError> {
+        let first = self.holders.get(&id).copied().flatten().unwrap_or(rows[0]);
+        let mut others = rows.iter().filter(|at| **at != first).peekable();
+        if others.peek().is_some() {
+            others.for_each(|at| self.refuse_same(first, *at, set));
             return Ok(());
         }
-        let row = &mut self.rows[at];
+        if let Some(record) = self.state.find_stored::<F>(id)? {
+            let own = valid_issns(self.rows[first].edit.statement.fields());
+            let theirs = valid_issns(record.fields());
+            if let Some((own, other)) = contradiction(&own, &theirs) {
+                if self.list.leaves_out_new {
+                    self.report.counts.left_out += 1;
+                    self.report.counts.contradicting += 1;
+                    return Ok(());
+                }
+                let message = message!(
+                    "is missing, and {} match {}, but its ISSN is {other} and the row has {own}; write {id} as the id if \
+                     the row means it, or a new id",
+                    self.sets[set].names(|_| true),
+                    describe(&record)
+                );
+                self.refuse(first, message);
+                return Ok(());
+            }
+        }
+        let row = &mut self.rows[first];
         row.id = Some(id);
         row.found_by = Some(self.sets[set].number);
-        let set = Some(set);
-        self.claims.insert(id, Claim { row: at, set });
+        self.holders.insert(id, None);
         Ok(())
-    }
-
-    /// Returns the ISSNs of a row and of its record, if they contradict each other.
-    fn contradiction(&self, at: usize, id: Id) -> Result<Option<(String, String)>, StoreError> {
-        let own = valid_issns::<F>(&self.rows[at].edit.statement.values());
-        let record = self.state.find_stored::<F>(id)?;
-        Ok(record
-            .and_then(|record| contradiction(&own, &valid_issns::<F>(&record.fields().values()))))
-    }
-
-    /// Describes a stored record by its id and name.
-    fn described(&self, id: Id) -> Result<Option<String>, StoreError> {
-        let record = self.state.find_stored::<F>(id)?;
-        Ok(record.map(|record| {
-            let name = shortened(record.fields().name());
-            format!("{} {id} `{name}`", one::<F>())
-        }))
     }
 
     /// Refuses a row that agrees in some fields of the last set with a record or a new row. Returns whether it does.
     fn refuse_partial(&mut self, at: usize) -> Result<bool, StoreError> {
-        let Some(message) = self.partial_agreement(at)? else {
+        let last = self.sets.len() - 1;
+        let set = &self.sets[last];
+        let meant = set
+            .find_partial(at)
+            .find(|(id, _)| match self.holders.get(id) {
+                None => true,
+                Some(row) => row.is_some_and(|row| !self.are_distinct(at, row, last)),
+            });
+        let Some((id, others)) = meant else {
             return Ok(false);
         };
-        self.refuse(at, Some("id"), message);
+        let gaps = set.describe_gaps(at, others);
+        let record = self.state.find_stored::<F>(*id)?;
+        let message = match (record, self.holders.get(id)) {
+            (None, Some(Some(row))) => message!(
+                "is missing, and the row may mean the same as {}: {gaps}; write ids in both rows, or fill in what is missing",
+                self.rows[*row].position
+            ),
+            (record, _) => message!(
+                "is missing, and the row may mean {}: {gaps}; write {id} as the id if it does, or a new id, or fill in what is missing",
+                record.iter().map(describe).joined("")
+            ),
+        };
+        self.refuse(at, message);
         Ok(true)
     }
 
-    fn partial_agreement(&self, at: usize) -> Result<Option<Message>, StoreError> {
-        let own = &self.choices[at];
-        let last = own.len() - 1;
-        let mut partial = self.sets[last].find_partial(&own[last]);
-        let meant = partial.find(|(_, id, _)| match self.claims.get(id) {
-            None => true,
-            Some(Claim { row, set }) => {
-                set.is_none() && !are_distinct(own, &self.choices[*row], last)
-            }
-        });
-        let Some((values, id, others)) = meant else {
-            return Ok(None);
-        };
-        let gaps = gaps(&self.sets[last], values, others);
-        Ok(Some(match (self.described(id)?, self.claims.get(&id)) {
-            (None, Some(claim)) => message!(
-                "is missing, and the row may mean the same as {}: {gaps}; write ids in both rows, or fill in what is missing",
-                self.rows[claim.row].position
-            ),
-            (described, _) => message!(
-                "is missing, and the row may mean {}: {gaps}; write {id} as the id if it does, or a new id, or fill in what is missing",
-                described.unwrap_or_default()
-            ),
-        }))
-    }
-
-    /// Leaves out a row that differs from an earlier one only in spelling. Returns whether it does.
-    fn drop_if_repeated(&mut self, at: usize, earlier: usize) -> bool {
-        let row = &self.rows[at];
-        let first = &self.rows[earlier];
-        let is_repeated = !row.is_bad && !first.is_bad && repeats(row, first);
-        if is_repeated {
-            let message = message!(
-                "differs from the row at {} only in spelling, so it counts once, as it is spelled there",
-                first.position
-            );
-            self.report.warn(&row.position, None, message);
-            self.closed.insert(at);
-        }
-        is_repeated
-    }
-
-    /// Refuses a row that means the same record as another row, and differs from it.
-    fn refuse_same(&mut self, at: usize, other: usize, set: usize) {
-        if self.closed.contains(&at) {
-            return;
-        }
+    /// Refuses two rows that mean the same record and differ.
+    fn refuse_same(&mut self, one: usize, other: usize, set: usize) {
         let set = &self.sets[set];
-        let row = &self.rows[at];
-        let other = &self.rows[other];
-        let position = &other.position;
-        let one = one::<F>();
-        let shared = shown_values(row, set);
+        let rows = [one, other].map(|at| &self.rows[at]);
+        let fields = rows.map(|row| row.edit.statement.fields());
         let matched = set.columns();
-        let is_removal = row.edit.is_removal || other.edit.is_removal;
-        let fields = [row, other].map(|row| row.edit.statement.fields());
+        let are_removals = rows.map(|row| row.edit.is_removal);
         let mut differing: Vec<_> = differences(fields[0], fields[1])
-            .filter(|(at, ..)| !is_removal && !matched.contains(at))
+            .filter(|(at, ..)| are_removals == [false; 2] && !matched.contains(at))
             .collect();
         // Those that one row lacks are last.
         differing.sort_by_key(|(_, one, other)| one.is_null() || other.is_null());
-        let names = differing
+        let names: Vec<String> = differing
             .iter()
-            .map(|(at, ..)| format!("`{}`", F::table().fields[*at].column));
-        let message = match names.clone().next() {
-            Some(first) => message!(
-                "means the same {one} as the row at {position}: both have {shared}, but their {} differ; keep one of them, \
-                 correct one, or match by {first} too",
-                first_of(names, differing.len(), 3)
-            ),
-            None => message!(
-                "means the same {one} as the row at {position}: both have {shared}, but are not equal; keep one of them, or \
-                 correct one"
-            ),
+            .map(|(at, ..)| format!("`{}`", F::table().fields[*at].column))
+            .collect();
+        let kind = one_of::<F>();
+        let message = |other: usize| {
+            let position = &rows[other].position;
+            // A row that removes a record by its id has no values.
+            let shown = if are_removals[1 - other] {
+                1
+            } else {
+                1 - other
+            };
+            let shared = set.describe_values(&fields[shown].values());
+            match names.first() {
+                Some(first) => message!(
+                    "means the same {kind} as the row at {position}: both have {shared}, but their {} differ; keep one of them, \
+                     correct one, or match by {first} too",
+                    first_of(&names, names.len(), 3)
+                ),
+                None => message!(
+                    "means the same {kind} as the row at {position}: both have {shared}, but are not equal; keep one of them, or \
+                     correct one"
+                ),
+            }
         };
-        self.refuse(at, None, message);
+        let positions = rows.map(|row| &row.position);
+        self.report.refuse_both(positions, None, None, message);
     }
 
     /// Gives new ids to the rows that match no record, or leaves them out.
-    fn number_newcomers(&mut self) -> Result<(), StoreError> {
+    fn number_newcomers(&mut self, open: Vec<usize>) -> Result<(), StoreError> {
         let unmatched = self.rows_with_bad_match_fields();
-        for at in self.open_rows() {
+        for at in open {
             let row = &self.rows[at];
             // The fault of a bad row is already reported.
             if row.is_bad && (!self.list.leaves_out_new || unmatched.contains(&row.position)) {
@@ -361,11 +290,9 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
             }
             if row.edit.is_removal && !self.list.is_list {
                 let message = "is missing; a row that removes a record needs its id, or --match";
-                self.refuse(at, Some("id"), message);
-            } else if self.report.is_new(row, self.list) {
-                self.number(at)?;
-            } else {
-                self.closed.insert(at);
+                self.refuse(at, message);
+            } else if self.report.is_new(row, self.list) && !self.refuse_twin(at)? {
+                self.number(at);
             }
         }
         Ok(())
@@ -373,137 +300,97 @@ impl<'a, F: RecordFields + ListedFields> Identifier<'a, F> {
 
     /// Returns the rows with a fault in a field of a match set. Whether they have a record is unknown.
     fn rows_with_bad_match_fields(&self) -> HashSet<FilePosition> {
-        let columns: Vec<usize> = self.sets.iter().flat_map(MatchSet::columns).collect();
-        let faults = self.report.bad.kept().iter();
-        let matched = faults.filter(|found| match &found.field {
-            Some(name) => {
-                let at = F::table().index_of(name);
-                at.is_some_and(|at| columns.contains(&at))
-            }
-            None => true,
-        });
-        matched.filter_map(Finding::position).collect()
+        let fields = self.list.matching.iter().flatten();
+        let columns: Vec<&str> = fields.flat_map(|name| columns_of(name)).collect();
+        self.report
+            .bad
+            .kept()
+            .iter()
+            .filter(|found| {
+                let field = found.field.as_deref();
+                field.is_none_or(|field| columns.contains(&field))
+            })
+            .filter_map(Finding::position)
+            .collect()
     }
 
-    /// Gives the next free id to a row, unless it means the same record as another new row.
-    fn number(&mut self, at: usize) -> Result<(), StoreError> {
-        let has_name = !self.rows[at].edit.statement.fields().name().is_empty();
-        // A row without a name is bad, whatever it means, so no other row is compared with it.
-        let is_compared = has_name && self.list.is_list;
-        let sets = 0..if is_compared { self.sets.len() } else { 0 };
-        for set in sets.clone() {
-            let equal = self.find_equal(at, set);
-            let claims = equal.iter().filter_map(|id| self.claims.get(id));
-            let mut rows = claims.map(|claim| claim.row);
-            let own = &self.choices[at];
-            if let Some(other) = rows.find(|row| !are_distinct(own, &self.choices[*row], set)) {
-                if !self.drop_if_repeated(at, other) {
-                    self.refuse_same(other, at, set);
-                    self.refuse_same(at, other, set);
-                }
-                return Ok(());
+    /// Refuses a row that means, or may mean, the same record as another new row. Returns whether it does.
+    fn refuse_twin(&mut self, at: usize) -> Result<bool, StoreError> {
+        // A row without a name is bad, whatever it means.
+        let name = self.rows[at].edit.statement.fields().name();
+        if !self.list.is_list || name.is_empty() {
+            return Ok(false);
+        }
+        for set in 0..self.sets.len() {
+            let other = self
+                .find_equal(at, set)
+                .iter()
+                .filter_map(|id| *self.holders.get(id)?)
+                .find(|row| !self.are_distinct(at, *row, set));
+            if let Some(other) = other {
+                self.refuse_same(other, at, set);
+                return Ok(true);
             }
         }
-        if is_compared && self.refuse_partial(at)? {
-            return Ok(());
-        }
-        let position = &self.rows[at].position;
-        let Some(id) = self.ids.assign(position, None, self.report) else {
-            return Ok(());
-        };
+        self.refuse_partial(at)
+    }
+
+    /// Returns true if a set before `end` tells two rows apart.
+    fn are_distinct(&self, one: usize, other: usize, end: usize) -> bool {
+        self.sets[..end]
+            .iter()
+            .any(|set| set.distinguishes(one, other))
+    }
+
+    /// Gives the next free id to a row.
+    fn number(&mut self, at: usize) {
+        let row = &mut self.rows[at];
+        row.id = self.ids.assign(&row.position, None, self.report);
+        let Some(id) = row.id else { return };
+        let fields = row.edit.statement.fields();
         if !self.list.is_list {
             let message = "has no id, so it is a new record; it was not compared with the others, as --match does";
-            self.report.warn(position, Some("id"), message);
+            self.report.warn(&row.position, Some("id"), message);
+        } else if !fields.name().is_empty() {
+            add_to(&mut self.sets, id, fields);
         }
-        for set in sets {
-            self.sets[set].add(id, &self.choices[at][set]);
-        }
-        self.claims.insert(id, Claim { row: at, set: None });
-        self.rows[at].id = Some(id);
-        Ok(())
+        self.holders.insert(id, Some(at));
     }
 }
 
-/// Returns true if two rows fill a set before `end`, and differ in it.
-fn are_distinct(one: &[Choices], other: &[Choices], end: usize) -> bool {
-    let filled = |choices: &Choices| choices.iter().all(|values| is_complete(values));
-    let sets = one.iter().zip(other).take(end);
-    let mut sets = sets.filter(|(one, other)| filled(one) && filled(other));
-    sets.any(|(one, other)| one.iter().all(|values| !other.contains(values)))
+/// Adds a record to the sets.
+fn add_to<F: RecordFields>(sets: &mut [MatchSet<'_>], id: Id, fields: &F) {
+    let values = fields.values();
+    for set in sets {
+        set.add::<F>(id, &values);
+    }
 }
 
 /// Returns the name of one record of a dataset.
-fn one<F: RecordFields + ListedFields>() -> &'static str {
+fn one_of<F: RecordFields>() -> &'static str {
     F::STEM.trim_end_matches('s')
 }
 
-/// Describes which fields agree, and which are missing on either side.
-fn gaps(set: &MatchSet<'_>, values: &[String], others: &[String]) -> String {
-    let agreeing = set.names(&|at| !values[at].is_empty() && !others[at].is_empty());
-    let sides = [("the row has no", values), ("the other has no", others)];
-    let lacking = sides.into_iter().filter(|(_, values)| !is_complete(values));
-    let lacking =
-        lacking.map(|(who, values)| format!("{who} {}", set.names(&|at| values[at].is_empty())));
-    format!("{agreeing} agrees, but {}", lacking.joined(", and "))
-}
-
-/// Returns the fields of a set with the values of a row. Values of blanks alone are escaped. A row that removes a record
-/// by its id has no values.
-fn shown_values<F: RecordFields + ListedFields>(row: &ImportRow<F>, set: &MatchSet<'_>) -> String {
-    let values = row.edit.statement.values();
-    if set.columns().iter().all(|at| values[*at].is_null()) {
-        return format!("{} the same", set.names(&|_| true));
-    }
-    let fields = set.fields.iter().map(|(name, columns)| {
-        let texts = columns.iter().map(|at| values[*at].to_csv(&()));
-        let filled = texts.filter(|text| !text.is_empty());
-        format!(
-            "`{name}` `{}`",
-            filled.map(|text| visible(&text)).joined(", ")
-        )
-    });
-    fields.joined(", ")
-}
-
-/// Returns a text, or its escaped form if it is blank.
-fn visible(text: &str) -> String {
-    if text
-        .chars()
-        .all(|sign| is_blank(sign) || !sign.is_alphanumeric() && !sign.is_ascii())
-    {
-        return text.escape_default().to_string();
-    }
-    shortened(text)
-}
-
-/// Returns true if two rows set the same values, apart from their spelling.
-fn repeats<F: RecordFields>(row: &ImportRow<F>, other: &ImportRow<F>) -> bool {
-    let [one, two] = [row, other].map(|row| &row.edit.statement);
-    let mut differing = differences(one.fields(), two.fields());
-    !row.edit.is_removal
-        && !other.edit.is_removal
-        && one.has_links_of(two)
-        && differing.all(|(at, one, two)| mean_the_same(&F::table().fields[at], one, two))
-}
-
-/// Returns the valid ISSN of each edition of a journal.
-fn valid_issns<F: RecordFields + ListedFields>(values: &[&dyn FieldValue]) -> Vec<Option<String>> {
-    let columns = column_indexes::<F>(&ISSN_COLUMNS).into_iter();
-    columns
-        .map(|at| valid_issn(&F::table().fields[at].column, &values[at].to_csv(&())))
-        .collect()
+/// Describes a record by its id and name.
+fn describe<F: RecordFields>(record: &Curated<F>) -> String {
+    let name = shortened(record.fields().name());
+    format!("{} {} `{name}`", one_of::<F>(), record.id())
 }
 
 /// Returns two valid ISSNs of the same edition that differ, unless one of the journals has all ISSNs of the other.
-fn contradiction(one: &[Option<String>], other: &[Option<String>]) -> Option<(String, String)> {
-    let has_all = |of: &[Option<String>], issns: &[Option<String>]| {
-        let mut issns = issns.iter();
-        issns.all(|issn| issn.is_none() || of.contains(issn))
+fn contradiction<'a>(one: &'a ValidIssns, other: &'a ValidIssns) -> Option<(&'a str, &'a str)> {
+    let lacks = |of: &ValidIssns, issns: &ValidIssns| {
+        issns
+            .iter()
+            .filter(|issn| issn.is_some())
+            .any(|issn| !of.contains(issn))
     };
-    if has_all(one, other) || has_all(other, one) {
+    if !lacks(one, other) || !lacks(other, one) {
         return None;
     }
-    let editions = one.iter().cloned().zip(other.iter().cloned());
-    let mut filled = editions.filter_map(|(one, other)| one.zip(other));
-    filled.find(|(one, other)| one != other)
+    one.iter().zip(other).find_map(|(one, other)| {
+        one.as_deref()
+            .zip(other.as_deref())
+            .filter(|(one, other)| one != other)
+    })
 }

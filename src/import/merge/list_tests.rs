@@ -391,3 +391,17 @@ fn an_own_file_is_exact() {
         assert!(refusal.to_string().contains(expected), "{files}: {refusal}");
     }
 }
+
+#[test]
+fn organizations_that_differ_only_in_spelling_mean_one() {
+    let list = "name,abbv\nheart society,A\nHEART SOCIETY,A\n";
+    let refused = import(
+        &stored(JOURNALS),
+        "match = [[\"name\"]]",
+        "organizations.csv",
+        list,
+    );
+    let expected = "organizations.csv:2: `HEART SOCIETY` - means the same organization as the row at organizations.csv:3";
+    let refusal = refused.unwrap_err();
+    assert!(refusal.contains(expected), "{refusal}");
+}

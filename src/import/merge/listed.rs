@@ -1,31 +1,30 @@
 //! The changes that a row of a list of others makes in a stored row (docs/recipes.md).
 
-use super::match_set::comparable_value;
-use super::report::{ListCounts, Report};
-use crate::import::lint::{comparable_word, fix_text};
+use super::match_set::meaning;
+use super::report::ListCounts;
+use crate::import::lint::{Lintable, comparable_word, fix_text};
 use crate::import::read::statement::CellContent::{self, Absent, Clear, Constant, Empty, Value};
 use crate::import::read::statement::Statement;
-use crate::import::row_faults::RowFaults;
-use crate::import::rows::{ImportRow, ListOptions};
-use crate::model::{Curated, Field, FieldValue, Fields, Message, ValueKind, match_form};
+use crate::import::rows::ListOptions;
+use crate::model::{Field, FieldValue, Fields, Message, ValueKind, match_form};
 
 /// A kind of row that lists of others may change.
-pub(in crate::import) trait ListedFields: Fields {
+pub trait ListedFields: Lintable {
     /// Adjusts the values and effects of a row to the stored row, so that fields that belong together stay together.
     fn settle(_row: &mut ListedRow<Self>, _stored: &Self) {}
 
     /// Removes constants that say nothing in a new row.
-    fn settle_new(&mut self, _is_constant: &dyn Fn(usize) -> bool) {}
+    fn settle_new(_row: &mut ListedRow<Self>) {}
 }
 
-/// A row of a list of others that means a stored row.
-pub(super) struct ListedRow<F> {
+/// The values of a row, and how they change a stored row.
+pub struct ListedRow<F> {
     /// The values of the row.
     pub fields: F,
-    /// The content that counts in each field of the table: only fields that the recipe updates are not absent.
+    /// The content that counts in each field of the table.
     pub contents: Vec<CellContent>,
     /// Whether `update` names these fields: their lists are replaced, and their spellings are taken.
-    pub is_update: bool,
+    is_update: bool,
     /// The index of the match set that found the record.
     pub found_by: Option<usize>,
     /// Whether a set without an ISSN found the record.
@@ -37,22 +36,23 @@ pub(super) struct ListedRow<F> {
 }
 
 impl<F: ListedFields> ListedRow<F> {
+    /// Creates a row from what it states. In a list of others, only the fields count that the recipe updates.
     pub fn new(
-        fields: &F,
-        contents: impl Iterator<Item = CellContent>,
-        list: &ListOptions,
+        statement: &Statement<F>,
+        list: Option<&ListOptions>,
         found_by: Option<usize>,
     ) -> ListedRow<F> {
-        let update = list.update.as_ref();
-        let contents = F::table().fields.iter().zip(contents);
-        let contents = contents.map(|(field, content)| match content {
-            _ if update.is_some_and(|update| !update.contains(&field.column)) => Absent,
-            Empty if list.clear.contains(&field.column) => Clear,
-            content => content,
-        });
-        let set = found_by.map(|set| &list.matching[set]);
+        let update = list.and_then(|list| list.update.as_ref());
+        let contents = F::table().fields.iter().zip(statement.contents()).map(
+            |(field, content)| match content {
+                _ if update.is_some_and(|update| !update.contains(&field.column)) => Absent,
+                Empty if list.is_some_and(|list| list.clear.contains(&field.column)) => Clear,
+                content => content,
+            },
+        );
+        let set = list.zip(found_by).map(|(list, set)| &list.matching[set]);
         ListedRow {
-            fields: fields.clone(),
+            fields: statement.fields().clone(),
             contents: contents.collect(),
             is_update: update.is_some(),
             found_by,
@@ -63,7 +63,14 @@ impl<F: ListedFields> ListedRow<F> {
         }
     }
 
-    /// Returns the stored fields with the values that the row may change. Links are resolved later.
+    /// Returns the stored fields with all values of the row.
+    pub fn replace_in(&mut self, mut stored: F) -> F {
+        let mut is_set = self.contents.iter().map(|content| *content != Absent);
+        stored.replace_named(std::mem::take(&mut self.fields), &mut is_set);
+        stored
+    }
+
+    /// Returns the stored fields with the values that the row may change.
     pub fn merge_into(&mut self, stored: &F, counts: &mut ListCounts) -> F {
         F::settle(self, stored);
         let mut fields = stored.clone();
@@ -77,14 +84,15 @@ impl<F: ListedFields> ListedRow<F> {
                 Absent => {}
                 Empty => counts.kept += u64::from(!old.is_null()),
                 Clear => taken[at] = true,
-                _ if matches!(field.kind, ValueKind::Links(_)) => {}
                 Constant => taken[at] = old.is_null(),
                 Value if are_equal(old, new) => {}
                 Value if is_damaged_copy(field, old, new) => is_respelled = true,
-                Value if field.kind == ValueKind::Texts && !self.is_update => {
+                Value if field.kind.is_list() && !self.is_update => {
                     let added = new_items(field, old, new);
-                    is_respelled |= added.is_empty();
-                    fields.values_mut()[at].add_texts(added);
+                    is_respelled |= field.kind == ValueKind::Texts && added.is_empty();
+                    let list = &mut fields.values_mut()[at];
+                    list.add_texts(added);
+                    list.set_ids([old.ids(), new.ids()].concat());
                 }
                 Value if !self.is_update && mean_the_same(field, old, new) => is_respelled = true,
                 Value => taken[at] = true,
@@ -96,69 +104,27 @@ impl<F: ListedFields> ListedRow<F> {
     }
 }
 
-/// Merges a row with its stored values, and checks it. `list` is given for a row of a list of others. `link` sets the
-/// links. A bad row is reported.
-pub(super) fn merge_row<F: ListedFields>(
-    row: &ImportRow<F>,
-    stored: Option<&F>,
-    list: Option<&ListOptions>,
-    report: &mut Report,
-    link: impl FnOnce(&mut F, Option<&ListedRow<F>>, &mut RowFaults<'_>),
-) -> Option<Curated<F>> {
-    let statement = &row.edit.statement;
-    let mut faults = RowFaults::new(&row.position, &mut report.bad);
-    let mut fields = stored.cloned().unwrap_or_default();
-    let mut listed = None;
-    if let (Some(stored), Some(list)) = (stored, list) {
-        let contents = statement.contents();
-        let row = ListedRow::new(statement.fields(), contents, list, row.found_by);
-        fields = listed.insert(row).merge_into(stored, &mut report.counts);
-    } else {
-        statement.apply_to(&mut fields);
-        if list.is_some() {
-            fields.settle_new(&|at| statement.is_constant(at));
-        }
-    }
-    link(&mut fields, listed.as_ref(), &mut faults);
-    // Rules about whole rows need complete rows. Otherwise one mistake would be reported twice.
-    if row.is_bad || faults.has_fault() {
-        return None;
-    }
-    let merged = Curated::new(row.id?, fields)
-        .map_err(|broken| faults.push_faults(None, broken))
-        .ok()?;
-    if let Some(stored) = stored {
-        report.counts.count_removed(stored, merged.fields());
-    }
-    if let Some(listed) = listed {
-        let is_unchanged = stored == Some(merged.fields());
-        report.counts.respelled += u64::from(is_unchanged && listed.is_respelled);
-        for (at, message) in listed.warnings {
-            let column = &F::table().fields[at].column;
-            report.warn(&row.position, Some(column), message);
-        }
-    }
-    Some(merged)
-}
-
 /// Returns the fields of a record after a row, for matching.
-pub(super) fn merged_fields<F: ListedFields>(
+pub fn merged_fields<F: ListedFields>(
     statement: &Statement<F>,
     stored: Option<F>,
     list: &ListOptions,
 ) -> F {
-    let stored = stored.unwrap_or_default();
-    let mut row = ListedRow::new(statement.fields(), statement.contents(), list, None);
-    row.merge_into(&stored, &mut ListCounts::default())
+    ListedRow::new(statement, Some(list), None)
+        .merge_into(&stored.unwrap_or_default(), &mut ListCounts::default())
 }
 
 /// Returns the fields in which two rows differ: their indexes, and both values.
-pub(super) fn differences<'a, F: Fields>(
+pub fn differences<'a, F: Fields>(
     one: &'a F,
     other: &'a F,
 ) -> impl Iterator<Item = (usize, &'a dyn FieldValue, &'a dyn FieldValue)> {
-    let pairs = one.values().into_iter().zip(other.values()).enumerate();
-    let pairs = pairs.map(|(at, (one, other))| (at, one, other));
+    let pairs = one
+        .values()
+        .into_iter()
+        .zip(other.values())
+        .enumerate()
+        .map(|(at, (one, other))| (at, one, other));
     pairs.filter(|(_, one, other)| one.to_csv(&()) != other.to_csv(&()))
 }
 
@@ -168,27 +134,17 @@ fn are_equal(old: &dyn FieldValue, new: &dyn FieldValue) -> bool {
 
 /// Returns true if a text is the stored one with damage that has one correction, such as `&amp;` for `&`.
 fn is_damaged_copy(field: &Field, old: &dyn FieldValue, new: &dyn FieldValue) -> bool {
-    if field.kind != ValueKind::Text {
+    let ([old], [new]) = (old.texts(), new.texts()) else {
         return false;
-    }
-    let texts = old.texts().first().zip(new.texts().first());
-    texts.is_some_and(|(old, new)| {
-        fix_text(&field.name, new)
-            .is_some_and(|right| !right.is_empty() && match_form(&right) == match_form(old))
-    })
+    };
+    let right = fix_text(&field.name, new).filter(|right| !right.is_empty());
+    field.kind == ValueKind::Text
+        && right.is_some_and(|right| match_form(&right) == match_form(old))
 }
 
-/// Returns true if two values differ only in case, marks and blanks, or are names of one country.
-pub(super) fn mean_the_same(field: &Field, old: &dyn FieldValue, new: &dyn FieldValue) -> bool {
-    if field.kind != ValueKind::Text {
-        return false;
-    }
-    let values = [old, new].map(|value| comparable_value(field, value));
-    let words = [old, new].map(|value| {
-        let text = value.texts().first();
-        text.map(|text| comparable_word(&field.name, text))
-    });
-    !values[0].is_empty() && values[0] == values[1] || words[0].is_some() && words[0] == words[1]
+/// Returns true if two texts differ only in case, marks and blanks, or are names of one country.
+fn mean_the_same(field: &Field, old: &dyn FieldValue, new: &dyn FieldValue) -> bool {
+    field.kind == ValueKind::Text && meaning(field, old) == meaning(field, new)
 }
 
 /// Returns the items of a list that the stored list does not have in any spelling.
@@ -208,7 +164,7 @@ fn new_items(field: &Field, old: &dyn FieldValue, new: &dyn FieldValue) -> Vec<S
 
 impl ListCounts {
     /// Counts the values and items of a stored row that it does not have after the import.
-    fn count_removed<F: Fields>(&mut self, stored: &F, fields: &F) {
+    pub fn count_removed<F: Fields>(&mut self, stored: &F, fields: &F) {
         let values = stored.values().into_iter().zip(fields.values());
         for (field, (old, new)) in F::table().fields.iter().zip(values) {
             if old.is_null() {

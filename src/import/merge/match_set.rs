@@ -1,63 +1,85 @@
 //! The fields that identify records in rows without ids, and an index of the records by their values in them.
 
-use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
-use std::slice;
 
 use url::Url;
 
+use crate::import::findings::shortened;
 use crate::import::lint::valid_issn;
 use crate::import::read::options::{ISSN_COLUMNS, columns_of};
 use crate::model::value::text::ITEM_SEPARATOR;
-use crate::model::{Field, FieldValue, Id, Joined, RecordFields, ValueKind, match_form};
+use crate::model::{Field, FieldValue, Id, Joined, RecordFields, ValueKind, country, match_form};
 
-/// The comparable values of a row or record in the fields of a match set, for each choice among two ISSNs. A missing
-/// value is empty.
-pub(super) type Choices = Vec<Vec<String>>;
+/// The comparable values of a row or record in each field of a match set: none, one, or two ISSNs.
+pub type MatchValues = Vec<Vec<String>>;
+
+/// A field of a match set.
+#[derive(Default)]
+struct MatchField<'a> {
+    name: &'a str,
+    /// The columns in the table of a dataset: both ISSNs for `issn`, else one.
+    columns: Vec<usize>,
+    /// For each value of a row, the indexes of the records with this value: of those with gaps in other fields, and of
+    /// complete ones.
+    records: HashMap<String, [Vec<usize>; 2]>,
+}
 
 /// A set of fields that identifies records, and an index of the records that share a value with a row.
 #[derive(Default)]
-pub(super) struct MatchSet<'a> {
+pub struct MatchSet<'a> {
     /// The index of the set in the options.
     pub number: usize,
-    /// The fields, each with its columns in the table of a dataset: both ISSNs for `issn`, else one.
-    pub fields: Vec<(&'a str, Vec<usize>)>,
-    /// The id and the values of each record that shares a value with a row. A record with two ISSNs is included once for
-    /// each.
-    records: Vec<(Id, Vec<String>)>,
-    /// The records with these values in all fields.
-    by_values: HashMap<Vec<String>, Vec<Id>>,
-    /// For each field and value of a row, the indexes of the records with this value: of those with gaps in other
-    /// fields, and of those with values in all fields.
-    by_value: HashMap<(usize, String), [Vec<usize>; 2]>,
+    fields: Vec<MatchField<'a>>,
+    /// The values of the rows without ids, by their indexes.
+    rows: HashMap<usize, MatchValues>,
+    /// The records that share a value with a row.
+    records: Vec<(Id, MatchValues)>,
 }
 
 /// Returns true if there is a value in each field.
-pub(super) fn is_complete(values: &[String]) -> bool {
-    values.iter().all(|value| !value.is_empty())
+fn is_complete(values: &MatchValues) -> bool {
+    values.iter().all(|values| !values.is_empty())
 }
 
-/// Returns the values that are not missing, with the indexes of their fields.
-fn filled(values: &[String]) -> impl Iterator<Item = (usize, &String)> {
-    let values = values.iter().enumerate();
-    values.filter(|(_, value)| !value.is_empty())
+/// Returns true if no field has different values.
+fn agree(one: &MatchValues, other: &MatchValues) -> bool {
+    one.iter().zip(other).all(|(one, other)| {
+        let is_shared = one.iter().any(|value| other.contains(value));
+        is_shared || one.is_empty() || other.is_empty()
+    })
 }
 
-/// Returns true if there is a value in a field.
-pub(super) fn is_begun(choices: &Choices) -> bool {
-    choices[0].iter().any(|value| !value.is_empty())
+impl MatchField<'_> {
+    /// Returns the records that share a value with a row, one list for each value: complete ones, or those with gaps.
+    fn sharing(
+        &self,
+        values: &[String],
+        are_complete: bool,
+    ) -> impl Iterator<Item = &Vec<usize>> + Clone {
+        values
+            .iter()
+            .filter_map(|value| self.records.get(value))
+            .map(move |records| &records[usize::from(are_complete)])
+    }
 }
 
 impl MatchSet<'_> {
     /// Returns the match sets of a dataset. Fields of the other dataset identify nothing here.
     pub fn all<F: RecordFields>(matching: &[Vec<String>]) -> Vec<MatchSet<'_>> {
         let sets = matching.iter().enumerate().map(|(number, names)| {
-            let fields = names
-                .iter()
-                .map(|name| (name.as_str(), column_indexes::<F>(&columns_of(name))));
+            let fields = names.iter().map(|name| {
+                let columns = columns_of(name).into_iter();
+                MatchField {
+                    name,
+                    columns: columns
+                        .filter_map(|column| F::table().index_of(column))
+                        .collect(),
+                    ..MatchField::default()
+                }
+            });
             MatchSet {
                 number,
-                fields: fields.filter(|(_, columns)| !columns.is_empty()).collect(),
+                fields: fields.filter(|field| !field.columns.is_empty()).collect(),
                 ..MatchSet::default()
             }
         });
@@ -66,139 +88,211 @@ impl MatchSet<'_> {
 
     /// Returns the indexes of all columns of the set.
     pub fn columns(&self) -> Vec<usize> {
-        let fields = self.fields.iter();
-        fields.flat_map(|(_, columns)| columns.clone()).collect()
+        self.fields
+            .iter()
+            .flat_map(|field| field.columns.clone())
+            .collect()
     }
 
     /// Returns the quoted names of the fields whose index is named.
-    pub fn names(&self, is_named: &dyn Fn(usize) -> bool) -> String {
-        let fields = self.fields.iter().enumerate();
-        let named = fields.filter(|(at, _)| is_named(*at));
-        format!("`{}`", named.map(|(_, (name, _))| name).joined("`, `"))
+    pub fn names(&self, is_named: impl Fn(usize) -> bool) -> String {
+        let named = self
+            .fields
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| is_named(*at));
+        format!("`{}`", named.map(|(_, field)| field.name).joined("`, `"))
     }
 
     /// Returns true if a field of the set is an ISSN.
     pub fn has_issn(&self) -> bool {
-        let mut fields = self.fields.iter();
-        fields.any(|(name, _)| ISSN_COLUMNS.contains(&columns_of(name)[0]))
+        self.fields
+            .iter()
+            .any(|field| field.name.starts_with("issn"))
     }
 
-    /// Returns the comparable values of a row or record.
-    pub fn choices<F: RecordFields>(&self, values: &[&dyn FieldValue]) -> Choices {
-        let mut choices: Choices = vec![Vec::new()];
-        for (_, columns) in &self.fields {
-            let columns = columns.iter();
-            let mut own: BTreeSet<String> = columns
-                .map(|at| comparable_value(&F::table().fields[*at], values[*at]))
-                .collect();
-            if own.len() > 1 {
-                own.remove("");
+    fn values<F: RecordFields>(&self, row: &[&dyn FieldValue]) -> MatchValues {
+        self.fields
+            .iter()
+            .map(|field| {
+                let values = field
+                    .columns
+                    .iter()
+                    .map(|at| comparable_value(&F::table().fields[*at], row[*at]));
+                let mut values: Vec<String> = values.filter(|value| !value.is_empty()).collect();
+                values.dedup();
+                values
+            })
+            .collect()
+    }
+
+    /// Adds a row. Only records with one of its values are added later. Returns false if the row has no value.
+    pub fn add_row<F: RecordFields>(&mut self, at: usize, row: &[&dyn FieldValue]) -> bool {
+        let values = self.values::<F>(row);
+        for (field, values) in self.fields.iter_mut().zip(&values) {
+            for value in values {
+                field.records.entry(value.clone()).or_default();
             }
-            let extended = choices.iter().flat_map(|chosen| {
-                own.iter()
-                    .map(|value| [&chosen[..], slice::from_ref(value)].concat())
-            });
-            choices = extended.collect();
         }
-        choices
-    }
-
-    /// Notes the values of a row. Only records with one of them are added later.
-    pub fn want(&mut self, choices: &Choices) {
-        for (field, value) in choices.iter().flat_map(|values| filled(values)) {
-            self.by_value.entry((field, value.clone())).or_default();
-        }
+        let is_begun = values.iter().any(|values| !values.is_empty());
+        self.rows.insert(at, values);
+        is_begun
     }
 
     /// Adds a record to the index, if it shares a value with a row.
-    pub fn add(&mut self, id: Id, choices: &Choices) {
-        for values in choices {
-            let kind = usize::from(is_complete(values));
-            let mut is_shared = false;
-            for (field, value) in filled(values) {
-                if let Some(sharing) = self.by_value.get_mut(&(field, value.clone())) {
+    pub fn add<F: RecordFields>(&mut self, id: Id, record: &[&dyn FieldValue]) {
+        let values = self.values::<F>(record);
+        let kind = usize::from(is_complete(&values));
+        let mut is_shared = false;
+        for (field, values) in self.fields.iter_mut().zip(&values) {
+            for value in values {
+                if let Some(sharing) = field.records.get_mut(value) {
                     sharing[kind].push(self.records.len());
                     is_shared = true;
                 }
             }
-            if is_shared {
-                self.by_values.entry(values.clone()).or_default().push(id);
-                self.records.push((id, values.clone()));
-            }
+        }
+        if is_shared {
+            self.records.push((id, values));
         }
     }
 
     /// Returns the records that equal a row in every field.
-    pub fn find_equal(&self, choices: &Choices) -> BTreeSet<Id> {
-        let complete = choices.iter().filter(|values| is_complete(values));
-        complete
-            .flat_map(|values| self.by_values.get(values))
+    pub fn find_equal(&self, row: usize) -> BTreeSet<Id> {
+        let values = &self.rows[&row];
+        if !is_complete(values) {
+            return BTreeSet::new();
+        }
+        let fewest = self
+            .fields
+            .iter()
+            .zip(values)
+            .map(|(field, values)| field.sharing(values, true))
+            .min_by_key(|lists| lists.clone().map(Vec::len).sum::<usize>());
+        let equal = fewest
+            .into_iter()
             .flatten()
-            .copied()
-            .collect()
+            .flatten()
+            .map(|at| &self.records[*at])
+            .filter(|(_, others)| agree(values, others));
+        equal.map(|(id, _)| *id).collect()
     }
 
-    /// Returns the records that have values and gaps in the same fields as a row, and equal it there. There are none if
-    /// other records agree with the row.
-    pub fn find_same_gaps(&self, choices: &Choices) -> BTreeSet<Id> {
-        let [values] = &choices[..] else {
-            return BTreeSet::new();
-        };
-        let equal = self.by_values.get(values).map_or(&[][..], Vec::as_slice);
-        let is_clear = self.find_partial(choices).all(|(_, id, _)| equal == [id]);
-        let equal = equal.iter().filter(|_| is_clear);
-        equal.copied().collect()
+    /// Returns the record that has values and gaps in the same fields as a row, and equals it there. There is none if
+    /// other records agree with the row, or if it has two values in a field.
+    pub fn find_same_gaps(&self, row: usize) -> Option<Id> {
+        let values = &self.rows[&row];
+        let mut agreeing = self.find_partial(row);
+        let (id, others) = agreeing.next()?;
+        let mut fields = values.iter().zip(others);
+        let is_same =
+            fields.all(|(one, other)| one.len() < 2 && one.is_empty() == other.is_empty());
+        (is_same && agreeing.all(|(other, _)| other == id)).then_some(*id)
     }
 
     /// Returns the records that agree with a row in some fields, where the others are empty in the row or in the
-    /// record. Each has the values of the row and its own.
-    pub fn find_partial<'r>(
-        &'r self,
-        choices: &'r Choices,
-    ) -> impl Iterator<Item = (&'r [String], Id, &'r [String])> {
-        choices.iter().flat_map(|values| {
-            // A complete record equals a complete row, or differs from it.
-            let kinds = if is_complete(values) { 1 } else { 2 };
-            let sharing = filled(values)
-                .filter_map(|(field, value)| self.by_value.get(&(field, value.clone())))
-                .flat_map(move |sharing| sharing.iter().take(kinds).flatten())
-                .map(|at| &self.records[*at]);
-            let agreeing = sharing.filter(|(_, other)| agree(values, other));
-            agreeing.map(|(id, other)| (values.as_slice(), *id, other.as_slice()))
-        })
+    /// record.
+    pub fn find_partial(&self, row: usize) -> impl Iterator<Item = &(Id, MatchValues)> {
+        let values = &self.rows[&row];
+        // A complete record equals a complete row, or differs from it.
+        let kinds = if is_complete(values) {
+            &[false][..]
+        } else {
+            &[false, true]
+        };
+        let records = self
+            .fields
+            .iter()
+            .zip(values)
+            .flat_map(|(field, values)| {
+                kinds
+                    .iter()
+                    .flat_map(move |kind| field.sharing(values, *kind))
+            })
+            .flatten()
+            .map(|at| &self.records[*at]);
+        records.filter(|(_, others)| agree(values, others))
+    }
+
+    /// Returns true if two rows without ids fill the set, and differ in it.
+    pub fn distinguishes(&self, one: usize, other: usize) -> bool {
+        self.rows
+            .get(&one)
+            .zip(self.rows.get(&other))
+            .is_some_and(|(one, other)| {
+                is_complete(one) && is_complete(other) && !agree(one, other)
+            })
+    }
+
+    /// Describes in which fields a row agrees with a record, and which are missing on either side.
+    pub fn describe_gaps(&self, row: usize, others: &MatchValues) -> String {
+        let values = &self.rows[&row];
+        let agreeing = self.names(|at| !values[at].is_empty() && !others[at].is_empty());
+        let lacking = [("the row has no", values), ("the other has no", others)]
+            .into_iter()
+            .filter(|(_, values)| !is_complete(values))
+            .map(|(who, values)| format!("{who} {}", self.names(|at| values[at].is_empty())));
+        format!("{agreeing} agrees, but {}", lacking.joined(", and "))
+    }
+
+    /// Returns the fields of the set with the values of a row.
+    pub fn describe_values(&self, row: &[&dyn FieldValue]) -> String {
+        self.fields
+            .iter()
+            .map(|MatchField { name, columns, .. }| {
+                let filled = columns
+                    .iter()
+                    .map(|at| row[*at].to_csv(&()))
+                    .filter(|text| !text.is_empty());
+                format!(
+                    "`{name}` `{}`",
+                    filled.map(|text| visible(&text)).joined(", ")
+                )
+            })
+            .joined(", ")
     }
 }
 
-/// Returns true if no field has different values.
-fn agree(values: &[String], others: &[String]) -> bool {
-    let mut pairs = values.iter().zip(others);
-    pairs.all(|(one, other)| one == other || one.is_empty() || other.is_empty())
-}
-
-/// Returns the indexes of the columns that the dataset has.
-pub(super) fn column_indexes<F: RecordFields>(names: &[&str]) -> Vec<usize> {
-    let columns = names.iter();
-    columns
-        .filter_map(|name| F::table().index_of(name))
-        .collect()
+/// Returns a text, or its escaped form if it is blank.
+fn visible(text: &str) -> String {
+    let mut letters = text.chars();
+    if letters.all(|letter| !letter.is_alphanumeric() && !letter.is_ascii_graphic()) {
+        return text.escape_default().to_string();
+    }
+    shortened(text)
 }
 
 /// Returns the form by which values are compared. The spelling of an ISSN does not count, nor the order of a list. Only
 /// a valid ISSN has a form.
-pub(super) fn comparable_value(field: &Field, value: &dyn FieldValue) -> String {
+fn comparable_value(field: &Field, value: &dyn FieldValue) -> String {
     let csv = value.to_csv(&());
     match field.kind {
         ValueKind::Texts => {
-            let items: BTreeSet<String> =
-                value.texts().iter().map(|text| match_form(text)).collect();
-            items.into_iter().collect::<Vec<_>>().join(ITEM_SEPARATOR)
+            let items = value.texts().iter().map(|text| match_form(text));
+            let items: BTreeSet<String> = items.collect();
+            items.iter().joined(ITEM_SEPARATOR)
         }
         _ if field.column == "url" => comparable_address(csv.trim()),
         _ if ISSN_COLUMNS.contains(&field.column.as_str()) => {
             valid_issn(&field.column, &csv).unwrap_or_default()
         }
         ValueKind::Text => match_form(&csv),
-        _ => Cow::into_owned(csv),
+        _ => csv.into_owned(),
+    }
+}
+
+/// Returns the meaning of a value: a text without differences of spelling. The names of a country mean the same.
+pub fn meaning(field: &Field, value: &dyn FieldValue) -> String {
+    let text = value.to_csv(&());
+    let form = match field.kind {
+        ValueKind::Text if field.column == "country" => country::comparable(&text),
+        ValueKind::Text => comparable_value(field, value),
+        _ => String::new(),
+    };
+    if form.is_empty() {
+        text.into_owned()
+    } else {
+        form
     }
 }
 

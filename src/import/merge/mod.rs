@@ -1,13 +1,16 @@
 //! Phase 2: merges the rows of files with stored rows into a batch (docs/import.md).
 //!
 //! The steps of [`merge()`]:
-//! 1. It corrects texts (`--fix`), and drops rows that equal an earlier one.
+//! 1. It drops rows that equal an earlier one.
 //! 2. It finds the records of rows without ids (`identify`), by their fields (`match_set`).
 //! 3. It resolves organizations and tags, since links by name refer to the names after the import (`references`).
-//! 4. It merges each record with its stored values (`records`). A row of a list of others changes less (`listed`), and
+//! 4. It merges each row with its stored values (`merged_rows`, `records`). A row of a list of others changes less (`listed`), and
 //!    some fields together (`together`).
 //! 5. It checks that no record links to a removed row, and that the import removes few records.
-//! 6. Lint compares the rows, and corrects their words.
+//! 6. Lint compares the rows.
+//!
+//! `--fix` corrects texts before these steps. If lint knows the right spelling of words, it corrects them too, and the
+//! rows are merged again.
 
 mod identify;
 #[cfg(test)]
@@ -16,6 +19,7 @@ mod lint_tests;
 mod list_tests;
 mod listed;
 mod match_set;
+mod merged_rows;
 mod records;
 mod references;
 mod report;
@@ -28,42 +32,21 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use self::identify::identify;
-use self::listed::ListedFields;
+use self::listed::differences;
+use self::match_set::meaning;
+use self::merged_rows::MergedRows;
 pub use self::records::MergeOptions;
-use self::records::{MergedRecords, RecordMerger, too_many_removals};
-use self::references::{FoundLink, Resolved};
-pub use self::report::ListCounts;
-use self::report::Report;
-use super::lint::{Respelling, fix_text};
-use super::rows::{FilledFields, ImportRow, ImportRows};
-use crate::import::findings::{FilePosition, Finding, Findings};
-use crate::model::field::RowMember;
+use self::records::{RecordMerger, Removals, too_many_removals};
+use self::references::{LinkedFields, Resolved};
+pub use self::report::{ListCounts, Merged};
+use super::lint::{Lint, fix_text};
+use super::rows::{ImportRow, ImportRows, ListOptions};
+use crate::import::findings::{Finding, Findings};
 use crate::model::{
-    ConferenceFields, Curated, Dataset, Fields, Id, JournalFields, OrganizationFields,
-    ReferenceFields, TagFields, first_of, message,
+    ConferenceFields, Dataset, Field, Fields, Id, JournalFields, OrganizationFields, TagFields,
+    first_of, message,
 };
 use crate::store::{Batch, Snapshot, StoreError};
-
-/// An import without faults.
-#[derive(Debug)]
-pub struct Merged {
-    /// The rows of the files, merged with stored values. Some may equal the stored rows.
-    pub batch: Batch,
-    /// Probable mistakes for a curator to check.
-    pub warnings: Findings,
-    /// Effects of the options that the user may want to know.
-    pub notes: Vec<Finding>,
-    /// The ids assigned to rows without a matching record, and to links that created a row.
-    pub assigned: Vec<Finding>,
-    /// The faults of the rows that are left out.
-    pub bad: Findings,
-    /// The corrected values.
-    pub fixes: Findings,
-    /// The effects of the rows on known records.
-    pub counts: ListCounts,
-    /// The number of rows that fill each field.
-    pub filled: Vec<FilledFields>,
-}
 
 /// The reason why an import is refused.
 #[derive(Debug, thiserror::Error)]
@@ -113,41 +96,71 @@ pub fn merge(
     }
 }
 
-/// Merges rows with a state of the database. No row may be bad.
+/// Corrects rows, and merges them with a state of the database. No row may be bad.
 fn merge_rows(
     mut rows: ImportRows,
     state: &Snapshot,
     options: &MergeOptions,
 ) -> Result<Merged, Refusal> {
-    let mut fixes = Findings::default();
-    if options.fix {
-        fix_texts(&mut rows.conferences, &mut fixes);
-        fix_texts(&mut rows.journals, &mut fixes);
+    if !options.fix {
+        return merge_once(rows, state, options);
     }
+    let mut fixes = Findings::default();
+    rows.replace_texts(&mut fixes, |field, text| fix_text(&field.name, text));
+    let mut merged = merge_once(rows.clone(), state, options)?;
+    if !merged.respellings.is_empty() {
+        rows.replace_texts(&mut fixes, |field, word| {
+            merged
+                .respellings
+                .get(&(field.column.as_str(), word.to_owned()))
+                .cloned()
+        });
+        merged = merge_once(rows, state, options)?;
+    }
+    fixes.sort();
+    Ok(Merged { fixes, ..merged })
+}
+
+/// Merges rows with a state of the database. No row may be bad.
+fn merge_once(
+    rows: ImportRows,
+    state: &Snapshot,
+    options: &MergeOptions,
+) -> Result<Merged, Refusal> {
     let filled = rows.filled_fields();
     let list = rows.list;
-    let mut report = Report::new(rows.bad, rows.warnings, list.is_list, options.lints_all);
-    report.fixes = fixes;
-    report.counts.rows = filled.iter().map(|of_kind| of_kind.rows).sum();
-    let organizations = drop_equal_rows(rows.organizations, &mut report);
-    let tags = drop_equal_rows(rows.tags, &mut report);
-    let mut conferences = drop_equal_rows(rows.conferences, &mut report);
-    let mut journals = drop_equal_rows(rows.journals, &mut report);
+    let mut report = Merged {
+        bad: rows.bad,
+        warnings: rows.warnings,
+        notes: rows.notes,
+        counts: ListCounts {
+            rows: filled.iter().map(|of_kind| of_kind.rows).sum(),
+            is_list: list.is_list,
+            ..ListCounts::default()
+        },
+        filled,
+        lint: Lint::new(options.lints_all),
+        ..Merged::default()
+    };
+    // The spelling of organizations and tags counts.
+    let exact = ListOptions::default();
+    let organizations = drop_equal_rows(rows.organizations, &exact, &mut report);
+    let tags = drop_equal_rows(rows.tags, &exact, &mut report);
+    let mut conferences = drop_equal_rows(rows.conferences, &list, &mut report);
+    let mut journals = drop_equal_rows(rows.journals, &list, &mut report);
     identify(&mut conferences, &list, state, &mut report)?;
     identify(&mut journals, &list, state, &mut report)?;
     let stored = state.references()?;
 
-    let mut links = Links::default();
-    links.collect(&conferences);
-    links.collect(&journals);
+    let records = (&conferences[..], &journals[..]);
     let organizations = Resolved::new(
         &list,
         organizations,
-        &links.organizations,
+        records,
         &stored.organizations,
         &mut report,
     );
-    let tags = Resolved::new(&list, tags, &links.tags, &stored.tags, &mut report);
+    let tags = Resolved::new(&list, tags, records, &stored.tags, &mut report);
     let merger = RecordMerger {
         state,
         organizations: &organizations,
@@ -164,21 +177,15 @@ fn merge_rows(
         journals,
     };
     after.check(state, options, &mut report)?;
-    let merged = after.finish(state, options, report)?;
-    let notes = rows.notes;
-    Ok(Merged {
-        notes,
-        filled,
-        ..merged
-    })
+    after.finish(state, report)
 }
 
 /// All rows of the batch, merged.
 struct After<'a> {
     organizations: Resolved<'a, OrganizationFields>,
     tags: Resolved<'a, TagFields>,
-    conferences: MergedRecords<ConferenceFields>,
-    journals: MergedRecords<JournalFields>,
+    conferences: MergedRows<ConferenceFields>,
+    journals: MergedRows<JournalFields>,
 }
 
 impl After<'_> {
@@ -187,19 +194,19 @@ impl After<'_> {
         &self,
         state: &Snapshot,
         options: &MergeOptions,
-        report: &mut Report,
+        report: &mut Merged,
     ) -> Result<(), Refusal> {
         self.check_still_linked(&self.organizations, state, &mut report.bad)?;
         self.check_still_linked(&self.tags, state, &mut report.bad)?;
-        report.bad.leave_out(&report.withdrawn);
-        if !report.bad.is_empty() {
-            let mut bad = std::mem::take(&mut report.bad);
+        let mut bad = std::mem::take(&mut report.bad);
+        bad.leave_out(&report.withdrawn);
+        if !bad.is_empty() {
             bad.sort();
             return Err(Refusal::BadRows(Box::new(bad)));
         }
         let removals = [
-            self.conferences.removals(state),
-            self.journals.removals(state),
+            Removals::of(&self.conferences, state),
+            Removals::of(&self.journals, state),
         ];
         match too_many_removals(&removals, options.allow_removals) {
             Some(message) => Err(Refusal::TooManyRemovals(message)),
@@ -207,47 +214,25 @@ impl After<'_> {
         }
     }
 
-    /// Compares the rows with the stored ones, and corrects their words.
-    fn finish(
-        mut self,
-        state: &Snapshot,
-        options: &MergeOptions,
-        report: Report,
-    ) -> Result<Merged, Refusal> {
-        let Report {
-            mut lint,
-            mut fixes,
-            assigned,
-            counts,
-            ..
-        } = report;
-        self.organizations.compare_untouched(&mut lint);
-        self.tags.compare_untouched(&mut lint);
-        self.conferences.compare_with_stored(state, &mut lint)?;
-        self.journals.compare_with_stored(state, &mut lint)?;
-        let (warnings, respellings) = lint.finish(&state.list_licenses(), options.fix);
-        fix_words(&mut self.conferences, respellings, &mut fixes);
-        fixes.sort();
-        let batch = Batch {
-            organizations: self.organizations.into_rows(),
-            tags: self.tags.into_rows(),
+    /// Compares the rows with the stored ones.
+    fn finish(self, state: &Snapshot, mut report: Merged) -> Result<Merged, Refusal> {
+        self.organizations.compare_untouched(&mut report);
+        self.tags.compare_untouched(&mut report);
+        self.conferences.compare_with_stored(state, &mut report)?;
+        self.journals.compare_with_stored(state, &mut report)?;
+        let lint = std::mem::take(&mut report.lint);
+        report.respellings = lint.finish(&state.list_licenses(), &mut report.warnings);
+        report.batch = Batch {
+            organizations: self.organizations.merged.rows,
+            tags: self.tags.merged.rows,
             conferences: self.conferences.rows,
             journals: self.journals.rows,
         };
-        Ok(Merged {
-            batch,
-            warnings,
-            notes: Vec::new(),
-            assigned,
-            bad: Findings::default(),
-            fixes,
-            counts,
-            filled: Vec::new(),
-        })
+        Ok(report)
     }
 
     /// Reports organizations and tags that the import removes although records still link to them.
-    fn check_still_linked<F: ReferenceFields + ListedFields>(
+    fn check_still_linked<F: LinkedFields>(
         &self,
         resolved: &Resolved<F>,
         state: &Snapshot,
@@ -279,15 +264,27 @@ impl After<'_> {
     }
 }
 
-/// Corrects the texts that rows set, and adds the corrections.
-fn fix_texts<F: Fields>(rows: &mut [ImportRow<F>], fixes: &mut Findings) {
-    for ImportRow { position, edit, .. } in rows {
-        if edit.is_removal {
-            continue;
-        }
+impl ImportRows {
+    /// Replaces texts of records, and adds the corrections.
+    fn replace_texts(
+        &mut self,
+        fixes: &mut Findings,
+        right: impl Fn(&Field, &str) -> Option<String>,
+    ) {
+        replace_texts(&mut self.conferences, fixes, &right);
+        replace_texts(&mut self.journals, fixes, &right);
+    }
+}
+
+fn replace_texts<F: Fields>(
+    rows: &mut [ImportRow<F>],
+    fixes: &mut Findings,
+    right: impl Fn(&Field, &str) -> Option<String>,
+) {
+    for ImportRow { position, edit, .. } in rows.iter_mut().filter(|row| !row.edit.is_removal) {
         for (field, value) in Arc::make_mut(&mut edit.statement).values_mut() {
             value.replace_texts(&mut |text| {
-                let right = fix_text(&field.name, text)?;
+                let right = right(field, text)?;
                 fixes.add(Finding::fixed(position, &field.name, text, right.clone()));
                 Some(right)
             });
@@ -295,93 +292,59 @@ fn fix_texts<F: Fields>(rows: &mut [ImportRow<F>], fixes: &mut Findings) {
     }
 }
 
-/// Corrects words of merged conferences, and adds the corrections.
-fn fix_words(
-    records: &mut MergedRecords<ConferenceFields>,
-    respellings: Vec<Respelling>,
-    fixes: &mut Findings,
-) {
-    for Respelling {
-        field,
-        word,
-        right,
-        rows,
-    } in respellings
-    {
-        for id in rows {
-            let (Some(position), Some(Some(record))) =
-                (records.positions.get(&id), records.rows.get(&id))
-            else {
-                continue;
-            };
-            let mut fields = record.fields().clone();
-            if let Some(at) = ConferenceFields::table().index_of(field) {
-                let replacement = &mut |text: &str| (text == word).then(|| right.clone());
-                fields.values_mut()[at].replace_texts(replacement);
-            }
-            if let Ok(record) = Curated::new(id, fields) {
-                fixes.add(Finding::fixed(position, field, &word, right.clone()));
-                records.rows.insert(id, Some(record));
-            }
-        }
-    }
-}
-
 /// Returns the rows without those that equal an earlier one, with a warning for each of these. Bad rows stay, since
 /// their faults are about each.
-fn drop_equal_rows<F: Fields>(rows: Vec<ImportRow<F>>, report: &mut Report) -> Vec<ImportRow<F>> {
+fn drop_equal_rows<F: Fields>(
+    rows: Vec<ImportRow<F>>,
+    list: &ListOptions,
+    report: &mut Merged,
+) -> Vec<ImportRow<F>> {
     let mut rows_of_id: HashMap<Option<Id>, usize> = HashMap::with_capacity(rows.len());
     for row in &rows {
         *rows_of_id.entry(row.id).or_default() += 1;
     }
-    let mut first: HashMap<blake3::Hash, FilePosition> = HashMap::new();
-    let mut kept = Vec::with_capacity(rows.len());
+    let mut first: HashMap<blake3::Hash, usize> = HashMap::new();
+    let mut kept: Vec<ImportRow<F>> = Vec::with_capacity(rows.len());
     for row in rows {
         if row.id.is_some() && rows_of_id[&row.id] == 1 {
             kept.push(row);
             continue;
         }
-        match first.entry(digest(&row)) {
+        match first.entry(digest(&row, list)) {
             Entry::Occupied(equal) if !row.is_bad => {
-                let message = message!("equals the row at {}, so it counts once", equal.get());
+                let equal = &kept[*equal.get()];
+                let [one, other] = [equal, &row].map(|row| row.edit.statement.fields());
+                let message = if differences(one, other).next().is_none() {
+                    message!("equals the row at {}, so it counts once", equal.position)
+                } else {
+                    message!(
+                        "differs from the row at {} only in spelling, so it counts once, as it is spelled there",
+                        equal.position
+                    )
+                };
                 report.warn(&row.position, None, message);
                 continue;
             }
             Entry::Occupied(_) => {}
-            Entry::Vacant(place) => drop(place.insert(row.position.clone())),
+            Entry::Vacant(place) => drop(place.insert(kept.len())),
         }
         kept.push(row);
     }
     kept
 }
 
-/// Returns the same digest for rows that have the same id and the same content.
-fn digest<F: Fields>(row: &ImportRow<F>) -> blake3::Hash {
+/// Returns the same digest for rows that have the same id and the same content. In a list of others, spelling does not
+/// count in rows without ids.
+fn digest<F: Fields>(row: &ImportRow<F>, list: &ListOptions) -> blake3::Hash {
     let mut content = row.id.map_or(0, |id| id.get()).to_be_bytes().to_vec();
-    if row.edit.is_removal {
-        content.push(b'-');
-    }
-    row.edit.statement.write(&mut content);
+    let is_exact = !list.is_list || row.id.is_some() || row.is_bad || row.edit.is_removal;
+    content.extend([u8::from(is_exact), u8::from(row.edit.is_removal)]);
+    row.edit.statement.write(
+        &mut content,
+        match is_exact {
+            true => |_, value, out| value.write_json(out, &()),
+            false => |field, value, out| out.extend(meaning(field, value).into_bytes()),
+        },
+    );
     blake3::hash(&content)
-}
-
-/// The links of the records in the files.
-#[derive(Default)]
-struct Links<'a> {
-    organizations: Vec<FoundLink<'a, OrganizationFields>>,
-    tags: Vec<FoundLink<'a, TagFields>>,
-}
-
-impl<'a> Links<'a> {
-    /// Adds the links of rows that set values.
-    fn collect<F>(&mut self, rows: &'a [ImportRow<F>]) {
-        for row in rows.iter().filter(|row| !row.edit.is_removal) {
-            let statement = &row.edit.statement;
-            let organizations = statement.organizations.iter();
-            self.organizations
-                .extend(organizations.map(|link| (&row.position, link)));
-            let tags = statement.tags.iter();
-            self.tags.extend(tags.map(|link| (&row.position, link)));
-        }
-    }
 }

@@ -2,86 +2,88 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use indexmap::IndexMap;
-
-use super::listed::{ListedFields, ListedRow, differences, merge_row};
-use super::report::{FreeIds, Report};
+use super::listed::{ListedFields, ListedRow, differences};
+use super::merged_rows::{MergedRows, PendingRow};
+use super::report::{FreeIds, Merged};
 use crate::import::findings::{FilePosition, Findings};
-use crate::import::lint::{Lint, RowLocation};
-use crate::import::read::statement::{CellContent, RecordLink, Statement};
+use crate::import::lint::{ComparedRow, RowLocation};
+use crate::import::read::statement::CellContent::{Constant, Value};
+use crate::import::read::statement::{RecordLink, Statement};
 use crate::import::row_faults::RowFaults;
 use crate::import::rows::{ImportRow, ListOptions};
 use crate::model::{
-    Curated, Id, Joined, Message, ReferenceFields, ReferenceKind, Referenced, Remedy, match_form,
+    ConferenceFields, Curated, Id, Joined, JournalFields, Message, OrganizationFields,
+    RecordFields, ReferenceFields, ReferenceKind, Referenced, Remedy, TagFields, match_form,
     message, nearest,
 };
 
 /// A link of a record, and the position of the record.
-pub(super) type FoundLink<'a, F> = (&'a FilePosition, &'a RecordLink<F>);
+type FoundLink<'a, F> = (&'a FilePosition, &'a RecordLink<F>);
+
+/// A kind of row that records link to.
+pub trait LinkedFields: ReferenceFields + ListedFields {
+    /// Returns the links in what a record states.
+    fn links_in<R>(statement: &Statement<R>) -> &[RecordLink<Self>];
+}
+
+impl LinkedFields for OrganizationFields {
+    fn links_in<R>(statement: &Statement<R>) -> &[RecordLink<Self>] {
+        &statement.organizations
+    }
+}
+
+impl LinkedFields for TagFields {
+    fn links_in<R>(statement: &Statement<R>) -> &[RecordLink<Self>] {
+        &statement.tags
+    }
+}
+
+/// Returns the links of rows that set values.
+fn links_of<R, F: LinkedFields>(rows: &[ImportRow<R>]) -> impl Iterator<Item = FoundLink<'_, F>> {
+    rows.iter()
+        .filter(|row| !row.edit.is_removal)
+        .flat_map(|row| {
+            F::links_in(&row.edit.statement)
+                .iter()
+                .map(|link| (&row.position, link))
+        })
+}
 
 /// All organizations or all tags after the import.
-pub(super) struct Resolved<'a, F> {
+pub struct Resolved<'a, F> {
     list: &'a ListOptions,
     stored: &'a BTreeMap<Id, Referenced<F>>,
-    /// The imported rows, in the order of the files.
-    imported: IndexMap<Id, ImportedReference<F>>,
+    /// The imported rows.
+    pub merged: MergedRows<F>,
     labels: Labels,
+    /// The labels of bad rows. Links to them are not reported, since the faults of the rows are.
+    bad_labels: Vec<(String, Id)>,
     ids: FreeIds,
-}
-
-/// An organization or tag in the import.
-struct ImportedReference<F> {
-    position: FilePosition,
-    /// The field of a record that contains the full object, or the link.
-    within: Option<&'static str>,
-    outcome: ImportOutcome<F>,
-}
-
-enum ImportOutcome<F> {
-    Valid(Curated<F>),
-    Removed,
-    /// A bad row. Links to its label are not reported, since its own faults are.
-    Bad(String),
-}
-
-impl<F> ImportedReference<F> {
-    fn location(&self) -> RowLocation {
-        RowLocation::File(self.position.clone(), self.within)
-    }
 }
 
 /// The ids of labels.
 #[derive(Default)]
 struct Labels {
-    exact: HashMap<String, Id>,
-    /// By the label without case, marks and blanks. `None` if there are several.
-    by_form: HashMap<String, Option<Id>>,
+    /// By the label without case, marks and blanks.
+    by_form: HashMap<String, Vec<(String, Id)>>,
 }
 
 impl Labels {
     fn add(&mut self, label: &str, id: Id) {
-        self.exact.insert(label.to_owned(), id);
-        let known = self.by_form.entry(match_form(label)).or_insert(Some(id));
-        if *known != Some(id) {
-            *known = None;
-        }
+        let known = self.by_form.entry(match_form(label)).or_default();
+        known.push((label.to_owned(), id));
     }
 
     /// Returns the id of a label, for lists of others in any spelling.
     fn find(&self, label: &str, is_listed: bool) -> Option<Id> {
-        let exact = self.exact.get(label).copied();
-        if exact.is_some() || !is_listed {
-            return exact;
-        }
-        self.by_form.get(&match_form(label)).copied().flatten()
+        let known = self.by_form.get(&match_form(label))?;
+        let exact = known.iter().find(|(other, _)| other == label);
+        let only = known.first().filter(|(_, id)| {
+            let mut ids = known.iter().map(|(_, id)| id);
+            is_listed && ids.all(|other| other == id)
+        });
+        exact.or(only).map(|(_, id)| *id)
     }
-}
-
-/// Returns the label of a row, with its stored values.
-fn label_of<F: ReferenceFields>(statement: &Statement<F>, stored: Option<&F>) -> String {
-    let mut fields = stored.cloned().unwrap_or_default();
-    statement.apply_to(&mut fields);
-    fields.label()
 }
 
 /// Returns true if a label has letters, and no sign that usually separates several.
@@ -89,22 +91,25 @@ fn is_one_name(label: &str) -> bool {
     !label.contains([';', '|', '\n']) && label.chars().any(char::is_alphabetic)
 }
 
-impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
+impl<'a, F: LinkedFields> Resolved<'a, F> {
     /// Merges rows and the full objects of links with the stored rows, creates the rows of unknown labels of links, and
     /// checks that labels are unique.
     pub fn new(
         list: &'a ListOptions,
         rows: Vec<ImportRow<F>>,
-        links: &[FoundLink<'_, F>],
+        (conferences, journals): (&[ImportRow<ConferenceFields>], &[ImportRow<JournalFields>]),
         stored: &'a BTreeMap<Id, Referenced<F>>,
-        report: &mut Report,
+        report: &mut Merged,
     ) -> Resolved<'a, F> {
+        let links: Vec<_> = links_of(conferences).chain(links_of(journals)).collect();
         let objects = links.iter().filter_map(|(position, link)| match link {
             RecordLink::Object(object) => Some((*position, &**object)),
             _ => None,
         });
-        let known = rows.iter().filter_map(|row| row.id);
-        let known = known.chain(objects.clone().map(|(_, object)| object.id()));
+        let known = rows
+            .iter()
+            .filter_map(|row| row.id)
+            .chain(objects.clone().map(|(_, object)| object.id()));
         let ids = FreeIds {
             kind: F::STEM,
             largest: known.chain(stored.keys().copied()).max(),
@@ -112,105 +117,111 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
         let mut resolved = Resolved {
             list,
             stored,
-            imported: IndexMap::with_capacity(rows.len()),
+            merged: MergedRows::new(rows.len(), false),
             labels: Labels::default(),
+            bad_labels: Vec::new(),
             ids,
         };
         let (with_id, without): (Vec<_>, Vec<_>) =
             rows.into_iter().partition(|row| row.id.is_some());
-        for row in with_id {
-            let is_known = row.id.is_some_and(|id| stored.contains_key(&id));
-            if list.leaves_out_new && !is_known && !row.edit.is_removal {
-                report.leave_out_unknown(&row);
-            } else {
-                resolved.add_row(row, list.is_list, report);
-            }
+        for row in &with_id {
+            resolved.add(row, list.is_list.then_some(list), false, report);
         }
         resolved.identify(without, report);
-        objects.for_each(|(position, object)| resolved.add_object(position, object, report));
-        let mut labels = resolved.find_labels(&mut report.bad);
-        for (id, imported) in &resolved.imported {
-            if let ImportOutcome::Bad(label) = &imported.outcome {
-                labels.exact.entry(label.clone()).or_insert(*id);
+        for (position, object) in objects {
+            resolved.add_object(position, object, report);
+        }
+        resolved.labels = resolved.find_labels(&mut report.bad);
+        for (label, id) in &resolved.bad_labels {
+            if resolved.labels.find(label, false).is_none() {
+                resolved.labels.add(label, *id);
             }
         }
-        resolved.labels = labels;
-        for (position, link) in links {
+        for (position, link) in &links {
             if let RecordLink::Label(label) = link
                 && list.creates_links
             {
                 resolved.create(position, label, report);
             }
         }
-        resolved.check(report);
         resolved
     }
 
-    /// Lint checks the imported rows.
-    fn check(&self, report: &mut Report) {
-        for (id, imported) in &self.imported {
-            if let ImportOutcome::Valid(row) = &imported.outcome {
-                let before = self.stored.get(id).map(|stored| stored.row.fields());
-                let location = imported.location();
-                let lint = &mut report.lint;
-                lint.check(&location, before, row, &|id| self.find(id));
-            }
+    /// Compares stored rows that are not in the import with the imported rows.
+    pub fn compare_untouched(&self, report: &mut Merged) {
+        let Merged { lint, warnings, .. } = report;
+        for (id, found) in self.untouched() {
+            let row = ComparedRow::stored(id, found.row.fields());
+            lint.check(row, &|id| self.merged.find(id), warnings);
         }
     }
 
-    /// Returns a valid row of the import, and its location.
-    fn find(&self, id: Id) -> Option<(RowLocation, F)> {
-        let imported = self.imported.get(&id)?;
-        let ImportOutcome::Valid(row) = &imported.outcome else {
-            return None;
-        };
-        Some((imported.location(), row.fields().clone()))
+    fn untouched(&self) -> impl Iterator<Item = (Id, &Referenced<F>)> {
+        self.stored
+            .iter()
+            .map(|(id, found)| (*id, found))
+            .filter(|(id, _)| !self.merged.positions.contains_key(id))
     }
 
-    /// Compares stored rows that are not in the import with the imported rows.
-    pub fn compare_untouched(&self, lint: &mut Lint) {
-        let untouched = self
-            .stored
-            .iter()
-            .filter(|(id, _)| !self.imported.contains_key(*id));
-        untouched.for_each(|(id, found)| {
-            lint.compare_stored(*id, found.row.fields(), &|id| self.find(id));
-        });
+    fn stored_fields(&self, id: Id) -> Option<F> {
+        self.stored.get(&id).map(|found| found.row.fields().clone())
+    }
+
+    /// Adds a row. `list` is given for one of a list of others.
+    fn add(
+        &mut self,
+        row: &ImportRow<F>,
+        list: Option<&ListOptions>,
+        is_linked: bool,
+        report: &mut Merged,
+    ) {
+        let pending = PendingRow {
+            row,
+            stored: row.id.and_then(|id| self.stored_fields(id)),
+            list,
+            is_linked,
+        };
+        let is_good = self.merged.add(pending, report, |_, _| {});
+        if let Some(id) = row.id.filter(|_| !is_good) {
+            let mut fields = self.stored_fields(id).unwrap_or_default();
+            row.edit.statement.apply_to(&mut fields);
+            self.bad_labels.push((fields.label(), id));
+        }
     }
 
     /// Adds rows without ids. They mean the rows with their labels, or get the next free ids.
-    fn identify(&mut self, rows: Vec<ImportRow<F>>, report: &mut Report) {
+    fn identify(&mut self, rows: Vec<ImportRow<F>>, report: &mut Merged) {
         if rows.is_empty() {
             return;
         }
         // A row with an id may rename or remove a stored one.
         let mut labels = self.find_labels(&mut Findings::default());
         for mut row in rows {
-            let label = label_of(&row.edit.statement, None);
+            let label = row.edit.statement.fields().label();
             row.id = labels.find(&label, true);
-            if let Some(first) = row.id.and_then(|id| self.imported.get(&id)) {
-                let both = [&first.position, &row.position];
-                report.refuse_both(both, None, &label, |other| {
+            if let Some(first) = row.id.and_then(|id| self.merged.positions.get(&id)) {
+                let both = [first, &row.position];
+                report.refuse_both(both, None, Some(&label), |other| {
                     message!(
-                        "means the same {} as the row at {other}, and differs from it; keep one of them",
-                        F::KIND
+                        "means the same {} as the row at {}, and differs from it; keep one of them",
+                        F::KIND,
+                        both[other]
                     )
                 });
                 continue;
             }
             if row.id.is_none() && report.is_new(&row, self.list) {
-                report.counts.unknown += 1;
                 row.id = self.ids.assign(&row.position, None, report);
             }
             if let Some(id) = row.id {
                 labels.add(&label, id);
             }
-            self.add_row(row, true, report);
+            self.add(&row, Some(self.list), false, report);
         }
     }
 
     /// Creates the row of an unknown label that a record links to.
-    fn create(&mut self, position: &FilePosition, label: &str, report: &mut Report) {
+    fn create(&mut self, position: &FilePosition, label: &str, report: &mut Merged) {
         if self.labels.find(label, self.list.is_list).is_some() || !is_one_name(label) {
             return;
         }
@@ -221,137 +232,103 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
         let Some(id) = self.ids.assign(position, Some(label), report) else {
             return;
         };
-        match Curated::new(id, fields) {
-            Ok(row) => {
-                self.add_linked(position, row);
-                self.labels.add(label, id);
-            }
-            Err(faults) => {
-                RowFaults::new(position, &mut report.bad).push_faults(Some(&F::STEM), faults);
-            }
-        }
-    }
-
-    /// Adds a row with an id. `is_listed` says that it is one of a list of others.
-    fn add_row(&mut self, row: ImportRow<F>, is_listed: bool, report: &mut Report) {
-        let Some(id) = row.id else { return };
-        if let Some(first) = self.imported.get(&id) {
-            report.refuse_double([&first.position, &row.position], id);
-            return;
-        }
-        let stored = self.stored.get(&id).map(|found| found.row.fields());
-        let list = is_listed.then_some(self.list);
-        let outcome = if row.edit.is_removal {
-            ImportOutcome::Removed
-        } else {
-            match merge_row(&row, stored, list, report, |_, _, _| {}) {
-                Some(merged) => ImportOutcome::Valid(merged),
-                None => ImportOutcome::Bad(label_of(&row.edit.statement, stored)),
-            }
-        };
-        let imported = ImportedReference {
-            position: row.position,
-            within: None,
-            outcome,
-        };
-        self.imported.insert(id, imported);
-    }
-
-    /// Adds a row that a link contains or creates.
-    fn add_linked(&mut self, position: &FilePosition, row: Curated<F>) {
-        self.imported.insert(
-            row.id(),
-            ImportedReference {
-                position: position.clone(),
-                within: Some(F::STEM),
-                outcome: ImportOutcome::Valid(row),
-            },
+        self.add(
+            &ImportRow::of_fields(position, id, fields),
+            None,
+            true,
+            report,
         );
+        self.labels.add(label, id);
     }
 
-    /// Returns a full object, in a list of others with the stored values of its null members.
-    fn merge_object(&self, object: &Curated<F>, report: &mut Report) -> Curated<F> {
-        let stored = self.stored.get(&object.id()).filter(|_| self.list.is_list);
-        let Some(stored) = stored else {
-            return object.clone();
-        };
-        let values = object.fields().values().into_iter();
-        let contents = values.map(|value| match value.is_null() {
-            true => CellContent::Empty,
-            false => CellContent::Value,
-        });
-        let list = ListOptions::default();
-        let mut listed = ListedRow::new(object.fields(), contents, &list, None);
-        let fields = listed.merge_into(stored.row.fields(), &mut report.counts);
-        Curated::new(object.id(), fields).unwrap_or_else(|_| object.clone())
-    }
-
-    /// Adds the row of a full object. It must be equal to other occurrences of the row in the import.
-    fn add_object(&mut self, position: &FilePosition, object: &Curated<F>, report: &mut Report) {
+    /// Adds the row of a full object. It must be equal to other occurrences of the row in the import. In a list of
+    /// others, its null members keep the stored values.
+    fn add_object(&mut self, position: &FilePosition, object: &Curated<F>, report: &mut Merged) {
         let id = object.id();
-        let object = self.merge_object(object, report);
-        let Some(first) = self.imported.get(&id) else {
-            return self.add_linked(position, object);
+        let row = ImportRow::of_fields(position, id, object.fields().clone());
+        // A recipe updates and clears fields of records.
+        let options = ListOptions::default();
+        let list = self.list.is_list.then_some(&options);
+        let Some(first) = self.merged.positions.get(&id) else {
+            return self.add(&row, list, true, report);
         };
-        let message = match &first.outcome {
-            ImportOutcome::Bad(_) => return,
-            ImportOutcome::Valid(row) if *row == object => return,
-            ImportOutcome::Valid(row) => {
-                let differing = differences(row.fields(), object.fields());
-                let names = differing.map(|(at, ..)| format!("`{}`", F::table().fields[at].name));
+        let Some(known) = self.merged.rows.get(&id) else {
+            return;
+        };
+        let pending = PendingRow {
+            row: &row,
+            stored: self.stored_fields(id),
+            list,
+            is_linked: true,
+        };
+        let Some(object) = pending.merge(report, |_, _| {}) else {
+            return;
+        };
+        let message = match known {
+            Some(row) if *row == object => return,
+            Some(row) => {
+                let names = differences(row.fields(), object.fields())
+                    .map(|(at, ..)| format!("`{}`", F::table().fields[at].name));
                 message!(
-                    "the object of this {} differs in {} from the one at {}; give them the same values",
+                    "the object of this {} differs in {} from the one at {first}; give them the same values",
                     F::KIND,
-                    names.joined(", "),
-                    first.position
+                    names.joined(", ")
                 )
             }
-            ImportOutcome::Removed => {
-                message!(
-                    "the {} is removed at {}; remove it here, or keep it there",
-                    F::KIND,
-                    first.position
-                )
-            }
+            None => message!(
+                "the {} is removed at {first}; remove it here, or keep it there",
+                F::KIND
+            ),
         };
-        let bad = &mut report.bad;
-        bad.push(position, Some(F::STEM), Some(&id.to_string()), message);
+        let value = id.to_string();
+        report
+            .bad
+            .push(position, Some(F::STEM), Some(&value), message);
     }
 
     /// Finds the id of each label after the import. A duplicate label is reported at the later row.
     fn find_labels(&self, bad: &mut Findings) -> Labels {
         let mut labels = Labels::default();
-        let stored = self.stored.iter();
-        let kept = stored.filter(|(id, _)| !self.imported.contains_key(*id));
-        kept.for_each(|(id, row)| labels.add(&row.label, *id));
-        for (id, imported) in &self.imported {
-            let ImportOutcome::Valid(row) = &imported.outcome else {
+        for (id, found) in self.untouched() {
+            labels.add(&found.label, id);
+        }
+        for (id, position) in &self.merged.positions {
+            let Some((RowLocation::File(_, within), fields)) = self.merged.find(*id) else {
                 continue;
             };
-            let label = row.fields().label();
-            let Some(other) = labels.exact.get(&label) else {
+            let label = fields.label();
+            let Some(other) = labels.find(&label, false) else {
                 labels.add(&label, *id);
                 continue;
             };
-            let position = match self.imported.get(other) {
-                Some(other) => other.location(),
-                None => RowLocation::Database(F::STEM, *other),
-            }
-            .describe();
+            let location = match self.merged.find(other) {
+                Some((location, _)) => location,
+                None => RowLocation::Database(F::STEM, other),
+            };
             let message = message!(
-                "is also the name of {} {other} {position}; names are unique: use one id, or another name",
-                F::KIND
+                "is also the name of {} {other} {}; names are unique: use one id, or another name",
+                F::KIND,
+                location.describe()
             );
-            let field = imported.within.or(Some("name"));
-            bad.push(&imported.position, field, Some(&label), message);
+            let field = within.or(Some("name"));
+            bad.push(position, field, Some(&label), message);
         }
         labels
     }
 
-    /// Returns the ids that the links refer to, and reports links without a target.
-    pub fn find_ids(&self, links: &[RecordLink<F>], faults: &mut RowFaults<'_>) -> Vec<Id> {
-        let mut ids = Vec::with_capacity(links.len());
-        for link in links {
+    /// Sets the links of a row, and reports those without a target.
+    pub fn link<R: RecordFields>(
+        &self,
+        statement: &Statement<R>,
+        row: &mut ListedRow<R>,
+        faults: &mut RowFaults<'_>,
+    ) {
+        let at = R::table().links(F::KIND);
+        if !at.is_some_and(|at| matches!(row.contents[at], Value | Constant)) {
+            return;
+        }
+        let mut ids = Vec::new();
+        for link in F::links_in(statement) {
             match link {
                 RecordLink::Object(object) => ids.push(object.id()),
                 RecordLink::Id(id) => match self.why_missing(*id) {
@@ -364,17 +341,16 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
                 },
             }
         }
-        ids
+        row.fields.set_links(F::KIND, ids);
     }
 
     fn why_missing(&self, id: Id) -> Option<Message> {
-        let imported = self.imported.get(&id);
-        match imported.map(|imported| (&imported.outcome, &imported.position)) {
-            Some((ImportOutcome::Removed, position)) => Some(message!(
+        match (self.merged.rows.get(&id), self.merged.positions.get(&id)) {
+            (Some(None), Some(position)) => Some(message!(
                 "the {} is removed at {position}; remove the link, or keep it there",
                 F::KIND
             )),
-            None if !self.stored.contains_key(&id) => Some(message!(
+            (None, None) if !self.stored.contains_key(&id) => Some(message!(
                 "there is no {} with this id; import it too, or give its full object",
                 F::KIND
             )),
@@ -393,18 +369,18 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
                  in a recipe"
             );
         }
-        if !faults.may_search(self.labels.exact.len()) {
+        if !faults.may_search(self.labels.by_form.len()) {
             return message!("is not a known {kind}; import it too, or add --create-links");
         }
-        let removed = self
-            .removed()
-            .find(|(_, id)| self.stored[id].label == label);
+        let label_of = |id: &Id| self.stored.get(id).map(|found| found.label.as_str());
+        let removed = self.removed().find(|(_, id)| label_of(id) == Some(label));
         if let Some((position, _)) = removed {
             return message!(
                 "the {kind} of this name is removed at {position}; remove the link, or keep it there"
             );
         }
-        match nearest(label, self.labels.exact.keys().map(String::as_str)) {
+        let known = self.labels.by_form.values().flatten();
+        match nearest(label, known.map(|(label, _)| label.as_str())) {
             Some(near) => message!(
                 "is not a known {kind}; did you mean `{near}`? If not, import the {kind} too, or add --create-links"
             )
@@ -413,26 +389,12 @@ impl<'a, F: ReferenceFields + ListedFields> Resolved<'a, F> {
         }
     }
 
-    /// Returns the stored rows that the import removes, and the positions of the removals.
+    /// Returns the rows that the import removes, and the positions of the removals.
     pub fn removed(&self) -> impl Iterator<Item = (&FilePosition, Id)> {
-        self.imported
+        self.merged
+            .positions
             .iter()
-            .filter(|(id, imported)| {
-                matches!(imported.outcome, ImportOutcome::Removed) && self.stored.contains_key(id)
-            })
-            .map(|(id, imported)| (&imported.position, *id))
-    }
-
-    /// Returns the rows for the batch. Removals of rows that are not stored are omitted.
-    pub fn into_rows(self) -> BTreeMap<Id, Option<Curated<F>>> {
-        let stored = self.stored;
-        self.imported
-            .into_iter()
-            .filter_map(|(id, imported)| match imported.outcome {
-                ImportOutcome::Valid(row) => Some((id, Some(row))),
-                ImportOutcome::Removed => stored.contains_key(&id).then_some((id, None)),
-                ImportOutcome::Bad(_) => None,
-            })
-            .collect()
+            .filter(|(id, _)| self.merged.rows.get(*id) == Some(&None))
+            .map(|(id, position)| (position, *id))
     }
 }

@@ -5,9 +5,39 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use crate::import::findings::{FilePosition, Finding, Findings};
-use crate::import::lint::Lint;
-use crate::import::rows::{ImportRow, ListOptions, MAY_BE_NOTE};
+use crate::import::lint::{Lint, Respellings};
+use crate::import::rows::{FilledFields, ImportRow, ListOptions, MAY_BE_NOTE};
 use crate::model::{Id, Message, message};
+use crate::store::Batch;
+
+/// A merged import: its batch, and what to report. The steps of [`merge`](super::merge()) fill it.
+#[derive(Debug, Default)]
+pub struct Merged {
+    /// The rows of the files, merged with stored values. Some may equal the stored rows.
+    pub batch: Batch,
+    /// Probable mistakes for a curator to check.
+    pub warnings: Findings,
+    /// Effects of the options that the user may want to know.
+    pub notes: Vec<Finding>,
+    /// The ids assigned to rows without a matching record, and to links that created a row.
+    pub assigned: Vec<Finding>,
+    /// The faults of the rows that are left out.
+    pub bad: Findings,
+    /// The corrected values.
+    pub fixes: Findings,
+    /// The effects of the rows on known records.
+    pub counts: ListCounts,
+    /// The number of rows that fill each field.
+    pub filled: Vec<FilledFields>,
+    /// The check of the rows, until they are merged.
+    pub(super) lint: Lint,
+    /// The words with one right spelling.
+    pub(super) respellings: Respellings,
+    /// The bad rows that are left out, so that their faults do not count.
+    pub(super) withdrawn: HashSet<FilePosition>,
+    /// The rows that exclude a later one.
+    pub(super) excluding: HashSet<FilePosition>,
+}
 
 /// The effects of the rows on known records, and of rows without a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -37,74 +67,34 @@ pub struct ListCounts {
     pub is_list: bool,
 }
 
-/// The findings and counts of a merge.
-pub(super) struct Report {
-    pub bad: Findings,
-    /// Lint, with the warnings.
-    pub lint: Lint,
-    /// The ids assigned to rows without a matching record, and to links that created a row.
-    pub assigned: Vec<Finding>,
-    pub counts: ListCounts,
-    /// The corrected values.
-    pub fixes: Findings,
-    /// The bad rows that are left out, so that their faults do not count.
-    pub withdrawn: HashSet<FilePosition>,
-    /// The rows that exclude a later one.
-    excluding: HashSet<FilePosition>,
-}
-
-impl Report {
-    /// Creates a report with the faults and warnings of reading.
-    pub fn new(bad: Findings, warnings: Findings, is_list: bool, lints_all: bool) -> Report {
-        let mut lint = Lint::new(lints_all);
-        lint.findings = warnings;
-        Report {
-            bad,
-            lint,
-            assigned: Vec::new(),
-            counts: ListCounts {
-                is_list,
-                ..ListCounts::default()
-            },
-            fixes: Findings::default(),
-            withdrawn: HashSet::new(),
-            excluding: HashSet::new(),
-        }
-    }
-
+impl Merged {
     /// Adds a warning about a row.
-    pub fn warn(
+    pub(super) fn warn(
         &mut self,
         position: &FilePosition,
         field: Option<&str>,
         message: impl Into<Message>,
     ) {
-        self.lint.findings.push(position, field, None, message);
+        self.warnings.push(position, field, None, message);
     }
 
-    /// Refuses two rows that exclude each other. `message` is about the other one. The earlier row is reported once.
-    pub fn refuse_both(
+    /// Refuses two rows that exclude each other. `message` is about the one with this index. The earlier row is reported
+    /// once.
+    pub(super) fn refuse_both(
         &mut self,
         [earlier, later]: [&FilePosition; 2],
         field: Option<&str>,
-        value: &str,
-        message: impl Fn(&FilePosition) -> Message,
+        value: Option<&str>,
+        message: impl Fn(usize) -> Message,
     ) {
         if self.excluding.insert(earlier.clone()) {
-            self.bad.push(earlier, field, Some(value), message(later));
+            self.bad.push(earlier, field, value, message(1));
         }
-        self.bad.push(later, field, Some(value), message(earlier));
-    }
-
-    /// Refuses two rows with the same id.
-    pub fn refuse_double(&mut self, rows: [&FilePosition; 2], id: Id) {
-        self.refuse_both(rows, Some("id"), &id.to_string(), |other| {
-            message!("appears twice, and the rows differ; the other row with this id is at {other}")
-        });
+        self.bad.push(later, field, value, message(0));
     }
 
     /// Returns true if a row without a record is a new one. Otherwise the row is counted, or bad.
-    pub fn is_new<F>(&mut self, row: &ImportRow<F>, list: &ListOptions) -> bool {
+    pub(super) fn is_new<F>(&mut self, row: &ImportRow<F>, list: &ListOptions) -> bool {
         match () {
             () if row.edit.is_removal => self.count_absent(),
             () if list.leaves_out_new => self.leave_out_unknown(row),
@@ -115,7 +105,7 @@ impl Report {
     }
 
     /// Leaves out a row that matches no record, with its faults.
-    pub fn leave_out_unknown<F>(&mut self, row: &ImportRow<F>) {
+    pub(super) fn leave_out_unknown<F>(&mut self, row: &ImportRow<F>) {
         self.counts.unknown += 1;
         self.counts.left_out += 1;
         if row.is_bad {
@@ -124,7 +114,7 @@ impl Report {
     }
 
     /// Counts a row that removes a record that is not there.
-    pub fn count_absent(&mut self) {
+    pub(super) fn count_absent(&mut self) {
         self.counts.unknown += 1;
         self.counts.absent += 1;
     }
@@ -144,7 +134,7 @@ impl FreeIds {
         &mut self,
         position: &FilePosition,
         link: Option<&str>,
-        report: &mut Report,
+        report: &mut Merged,
     ) -> Option<Id> {
         match Id::try_from(self.largest.map_or(1, |id| id.get() + 1)) {
             Ok(id) => {

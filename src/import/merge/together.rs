@@ -4,7 +4,7 @@
 use jiff::civil::Date;
 
 use super::listed::{ListedFields, ListedRow};
-use crate::import::lint::valid_issn;
+use crate::import::lint::valid_issns;
 use crate::import::read::options::ISSN_COLUMNS;
 use crate::import::read::statement::CellContent::{Absent, Clear, Constant, Empty, Value};
 use crate::model::field::RowMember;
@@ -16,7 +16,7 @@ impl ListedFields for OrganizationFields {}
 impl ListedFields for TagFields {}
 
 /// Returns the index of a column.
-pub(super) fn index_of<F: Fields>(column: &str) -> usize {
+pub fn index_of<F: Fields>(column: &str) -> usize {
     F::table().index_of(column).unwrap_or_default()
 }
 
@@ -82,8 +82,10 @@ fn settle_date(
     };
     // A later match set may have found another meeting.
     const MAX_DAYS: i32 = 60;
-    let moved = old.zip(new).filter(|_| content == Value);
-    let moved = moved.filter(|_| row.found_by.is_some_and(|set| set > 0));
+    let moved = old
+        .zip(new)
+        .filter(|_| content == Value)
+        .filter(|_| row.found_by.is_some_and(|set| set > 0));
     let Some((old, new)) = moved else { return };
     let days = (new - old).get_days().abs();
     if days > MAX_DAYS {
@@ -134,9 +136,10 @@ impl ListedFields for JournalFields {
         }
     }
 
-    fn settle_new(&mut self, is_constant: &dyn Fn(usize) -> bool) {
-        if self.impact_factor.is_none() && is_constant(index_of::<Self>("impact_factor_year")) {
-            self.impact_factor_year = None;
+    fn settle_new(row: &mut ListedRow<Self>) {
+        let year = index_of::<Self>("impact_factor_year");
+        if row.fields.impact_factor.is_none() && row.contents[year] == Constant {
+            row.contents[year] = Absent;
         }
     }
 }
@@ -165,30 +168,18 @@ fn settle_year(row: &mut ListedRow<JournalFields>, stored: &JournalFields) {
 fn settle_pair(row: &mut ListedRow<JournalFields>, stored: &JournalFields, [min, max]: [usize; 2]) {
     for [at, other] in [[min, max], [max, min]] {
         let is_new = row.fields.values()[at].rank() != stored.values()[at].rank();
-        if is_new
-            && matches!(row.contents[at], Value)
-            && matches!(row.contents[other], Absent | Empty)
-        {
+        if is_new && row.contents[at] == Value && matches!(row.contents[other], Absent | Empty) {
             row.contents[other] = Clear;
             return;
         }
     }
 }
 
-/// Returns the valid ISSNs of the printed and the online edition.
-fn valid_pair(fields: &JournalFields) -> [Option<String>; 2] {
-    [
-        (ISSN_COLUMNS[0], &fields.issn_print),
-        (ISSN_COLUMNS[1], &fields.issn_online),
-    ]
-    .map(|(column, text)| valid_issn(column, text.as_deref()?))
-}
-
 /// An ISSN that the record has stays in its field. Another one goes into its own field, or next to one that both have.
 fn settle_issns(row: &mut ListedRow<JournalFields>, stored: &JournalFields) {
     let columns = ISSN_COLUMNS.map(index_of::<JournalFields>);
-    let ours = valid_pair(stored);
-    let theirs = valid_pair(&row.fields);
+    let ours = valid_issns(stored);
+    let theirs = valid_issns(&row.fields);
     let before = [&stored.issn_print, &stored.issn_online];
     let mut issns = before.map(Clone::clone);
     let shares = |field: usize| ours[field].is_some() && theirs.contains(&ours[field]);

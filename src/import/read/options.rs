@@ -13,14 +13,12 @@ use super::row_kind::RowKind;
 use super::table_cell::{DecimalSign, Notation};
 use crate::disk::describe_at;
 use crate::import::findings::Finding;
+pub(in crate::import) use crate::import::lint::ISSN_COLUMNS;
 use crate::model::country::{is_country, same_country};
 use crate::model::field::Field;
 use crate::model::fold::{fold, is_blank, nearest};
 use crate::model::message::{Message, message};
 use crate::model::value::ValueKind;
-
-/// The columns that the field `issn` of `--match` compares crosswise.
-pub(in crate::import) const ISSN_COLUMNS: [&str; 2] = ["issn_print", "issn_online"];
 
 /// Returns the columns that a field of `--match` compares.
 pub(in crate::import) fn columns_of(field: &str) -> Vec<&str> {

@@ -72,6 +72,15 @@ impl<F: Fields> Statement<F> {
         }
     }
 
+    /// Creates a statement that sets all fields.
+    pub fn of(fields: F) -> Statement<F> {
+        Statement {
+            fields,
+            set: FieldSet::MAX,
+            ..Statement::new()
+        }
+    }
+
     /// Returns the content of the row in each field of the table.
     pub fn contents(&self) -> impl Iterator<Item = CellContent> {
         let values = self.fields.values().into_iter().enumerate();
@@ -132,19 +141,14 @@ impl<F: Fields> Statement<F> {
         fields.replace_named(F::default(), &mut self.are_set());
     }
 
-    /// Appends the set values. Statements are equal if and only if they append equal bytes.
-    pub fn write(&self, out: &mut Vec<u8>) {
+    /// Appends the set values, each written by `form`.
+    pub fn write(&self, out: &mut Vec<u8>, form: fn(&Field, &dyn FieldValue, &mut Vec<u8>)) {
         let values = self.fields.values().into_iter().enumerate();
         for (index, value) in values.filter(|(index, _)| has(self.set, *index)) {
             out.extend_from_slice(&index.to_be_bytes());
-            value.write_json(out, &());
+            form(&F::table().fields[index], value, out);
         }
         push_json(out, &(&self.organizations, &self.tags));
-    }
-
-    /// Returns true if two rows name the same organizations and tags.
-    pub fn has_links_of(&self, other: &Statement<F>) -> bool {
-        self.organizations == other.organizations && self.tags == other.tags
     }
 
     /// Copies the values to `fields`. Links are resolved later, so lists of links become empty.
