@@ -122,7 +122,7 @@ pub(super) struct World {
     violation: Option<&'static str>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(super) enum Event {
     Commit(usize),
     Start(usize),
@@ -166,25 +166,9 @@ pub(super) enum Event {
 }
 
 impl Event {
+    /// Faults are listed last.
     fn is_fault(self) -> bool {
-        use Event::*;
-        !matches!(
-            self,
-            Commit(_)
-                | Start(_)
-                | Publish(_)
-                | WriteState(_)
-                | Heartbeat(_)
-                | Proceed(_)
-                | Move
-                | Arrives
-                | Wake(_)
-                | Sweep(_)
-                | Load
-                | Poll
-                | Promote
-                | Promoted
-        )
+        self >= Event::KillPromotion
     }
 }
 
@@ -449,21 +433,13 @@ impl World {
                 }
             }
             Event::LoseResponse(m) => {
-                if let Some(Run {
-                    request: Request::Create(entry),
-                    ..
-                }) = self.machines[m].run
-                {
+                if let Some(Request::Create(entry)) = self.machines[m].run.map(|run| run.request) {
                     self.log.entry(entry.last.slot).or_insert(entry);
                 }
             }
             Event::Kill(m) => self.kill(m),
             Event::KillSending(m) => {
-                if let Some(Run {
-                    request: Request::Create(entry),
-                    ..
-                }) = self.machines[m].run
-                {
+                if let Some(Request::Create(entry)) = self.machines[m].run.map(|run| run.request) {
                     self.late = Some(entry);
                 }
                 self.kill(m);
