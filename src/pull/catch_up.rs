@@ -554,10 +554,11 @@ mod tests {
 
     #[test]
     fn a_walk_that_does_not_end_is_an_error() {
-        let mut budget = CatchUpBudget {
-            left: 10,
+        let with = |left| CatchUpBudget {
+            left,
             empty_pages: 0,
         };
+        let mut budget = with(10);
         let refused = |result: Result<()>, part: &str| {
             let text = result.unwrap_err().to_string();
             assert!(text.contains(part), "{text}");
@@ -573,10 +574,7 @@ mod tests {
             "more changes than any dataset can have",
         );
 
-        let mut budget = CatchUpBudget {
-            left: 1000,
-            empty_pages: 0,
-        };
+        let mut budget = with(1000);
         for _ in 0..MAX_EMPTY_PAGES {
             budget.check(&page(0, "b"), "a").unwrap();
         }
