@@ -128,8 +128,9 @@ pub fn parse_filter(text: &str) -> Result<String, String> {
 pub fn parse_url(text: &str) -> Result<String, String> {
     let rest = text.strip_prefix("https://");
     let rest = rest.or(text.strip_prefix("http://")).unwrap_or_default();
-    let ends_word = |letter: char| letter.is_control() || " ?#\"<>'`$\\".contains(letter);
-    if rest.is_empty() || rest.starts_with('/') || rest.contains(ends_word) {
+    let has_end =
+        rest.contains(|letter: char| letter.is_control() || " ?#\"<>'`$\\".contains(letter));
+    if rest.is_empty() || rest.starts_with('/') || has_end {
         return Err(
             "write an absolute URL with its scheme and without query, such as https://feed.example.org".to_owned()
         );

@@ -372,8 +372,10 @@ impl<'a, F: LinkedFields> Resolved<'a, F> {
         if !faults.may_search(self.labels.by_form.len()) {
             return message!("is not a known {kind}; import it too, or add --create-links");
         }
-        let label_of = |id: &Id| self.stored.get(id).map(|found| found.label.as_str());
-        let removed = self.removed().find(|(_, id)| label_of(id) == Some(label));
+        let removed = self.removed().find(|(_, id)| {
+            let stored = self.stored.get(id);
+            stored.is_some_and(|stored| stored.label == label)
+        });
         if let Some((position, _)) = removed {
             return message!(
                 "the {kind} of this name is removed at {position}; remove the link, or keep it there"

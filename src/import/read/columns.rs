@@ -323,12 +323,12 @@ impl<'o> Columns<'o> {
 
     /// Returns true if a row repeats the header.
     pub fn are_names(&self, cells: &[TableCell]) -> bool {
-        let is_name = |(at, name): (usize, &String)| {
-            cells
-                .get(at)
-                .is_some_and(|cell| cell.text.trim_matches(is_blank) == name)
-        };
-        self.named_width > 0 && self.names.iter().enumerate().all(is_name)
+        let mut names = self.names.iter().enumerate();
+        let are_names = names.all(|(at, name)| {
+            let cell = cells.get(at);
+            cell.is_some_and(|cell| cell.text.trim_matches(is_blank) == name)
+        });
+        self.named_width > 0 && are_names
     }
 
     /// Returns the number of columns that a header or an option names.

@@ -295,8 +295,8 @@ impl CsvRow {
 /// Returns true for the line below the header of a table in Markdown, such as `|:---|---:|`.
 fn is_ruler(cells: &[TableCell]) -> bool {
     let mut texts = cells.iter().map(|cell| cell.text.trim());
-    let is_rule = |text: &str| text.trim_matches([':', '-']).is_empty();
-    texts.clone().all(is_rule) && texts.any(|text| text.contains("--"))
+    let mut words = texts.clone().map(|text| text.trim_matches([':', '-']));
+    words.all(str::is_empty) && texts.any(|text| text.contains("--"))
 }
 
 /// Replaces a formula by what it shows: `="0028-4793"`, or a link.

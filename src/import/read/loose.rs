@@ -83,10 +83,10 @@ static MODE: LazyLock<Regex> = LazyLock::new(|| {
 
 /// Returns a place without `(hybrid)`, `& Virtual` and the like behind it.
 pub(super) fn without_mode(place: &str) -> &str {
-    let is_end = |sign: char| is_blank(sign) || ")]([&+/,;-–|".contains(sign);
     let mut place = place.trim_matches(is_blank);
     while let Some(mode) = MODE.find(place).filter(|mode| mode.start() > 0) {
-        place = place[..mode.start()].trim_end_matches(is_end);
+        place = place[..mode.start()]
+            .trim_end_matches(|sign| is_blank(sign) || ")]([&+/,;-–|".contains(sign));
     }
     place
 }
@@ -125,8 +125,11 @@ pub(super) fn country_of_end(text: &str) -> Option<(&str, bool)> {
     if text == "Georgia" || has_word(TWO_MEANINGS, text) {
         return None;
     }
-    let is_state = |states: &str| states.split('|').any(|state| same_state(state, text));
-    if let Some((country, _)) = STATES.iter().find(|(_, states)| is_state(states)) {
+    let country = STATES.iter().find(|(_, states)| {
+        let mut states = states.split('|');
+        states.any(|state| same_state(state, text))
+    });
+    if let Some((country, _)) = country {
         return Some((country, true));
     }
     let name = known_country(text)?;
@@ -165,8 +168,8 @@ pub(super) fn listed(text: &str) -> Option<Vec<String>> {
 /// Returns the ISSNs of a text that contains nothing else. Marks of direction count as blanks. The text may be a list as
 /// in a program.
 pub(super) fn issns(text: &str) -> Option<Vec<String>> {
-    let is_between = |sign: char| is_blank(sign) || is_mark(sign) || ",;/|[]'\"".contains(sign);
-    let words = text.split(is_between).filter(|word| !word.is_empty());
+    let words = text.split(|sign| is_blank(sign) || is_mark(sign) || ",;/|[]'\"".contains(sign));
+    let words = words.filter(|word| !word.is_empty());
     let issns = words.map(|word| normalize_issn("issn_print", word).map(|(issn, _)| issn));
     issns.collect()
 }

@@ -94,12 +94,12 @@ pub(super) fn normalize_number<'c>(
             false => Ok(Cow::Borrowed(cell)),
         };
     }
-    let is_number = |sign: char| sign.is_ascii_digit() || is_separator(sign);
+    let mut signs = cell.chars();
     match without_separators(cell) {
         Some(digits) => Err(message!(
             "has separators between its digits; write only the digits, `{digits}`"
         )),
-        None if cell.chars().all(is_number) => {
+        None if signs.all(|sign| sign.is_ascii_digit() || is_separator(sign)) => {
             Err("has several separators; write digits and at most one decimal point".into())
         }
         None => Ok(Cow::Borrowed(cell)),

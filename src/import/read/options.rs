@@ -414,11 +414,10 @@ impl OptionEffects {
         if !self.has_columns {
             return Ok(());
         }
-        let is_unused = |(at, given): &(usize, &Given<ColumnMapping>)| {
-            !given.value.fields.is_empty() && !self.used_columns.contains(at)
-        };
         let mut columns = options.columns.iter().enumerate();
-        let Some((_, given)) = columns.find(is_unused) else {
+        let unused = columns
+            .find(|(at, given)| !given.value.fields.is_empty() && !self.used_columns.contains(at));
+        let Some((_, given)) = unused else {
             return Ok(());
         };
         Err(given.error(format_args!(

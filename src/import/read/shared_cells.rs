@@ -204,9 +204,8 @@ pub(in crate::import) fn split_at_signs(text: &str) -> Vec<&str> {
         .into_iter()
         .find(|separator| text.contains(separator))
         .unwrap_or(SEPARATORS[0]);
-    let is_blank_or_separator = |sign: char| sign.is_whitespace() || matches!(sign, ',' | ';');
     text.split(separator)
-        .map(|part| part.trim_matches(is_blank_or_separator))
+        .map(|part| part.trim_matches(|sign: char| sign.is_whitespace() || ",;".contains(sign)))
         .collect()
 }
 

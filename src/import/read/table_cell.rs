@@ -51,8 +51,11 @@ impl TableCell {
     pub fn type_fault(&self, kind: ValueKind, has_several: bool) -> Option<Message> {
         let found = self.json_type()?;
         let items = self.json.as_ref().and_then(Value::as_array);
-        let is_text = |item: &Value| item.is_string() || item.is_null();
-        let is_split = has_several && items.is_some_and(|items| items.iter().all(is_text));
+        let are_texts = items.is_some_and(|items| {
+            let mut items = items.iter();
+            items.all(|item| item.is_string() || item.is_null())
+        });
+        let is_split = has_several && are_texts;
         let remedy = match (found, kind.json_type()) {
             (_, JsonType::List) => return None,
             (JsonType::List | JsonType::Object, _) if !is_split => "write one value",

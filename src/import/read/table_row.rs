@@ -251,11 +251,10 @@ impl<'r, 'f, F: Fields> RowReader<'r, 'f, F> {
                 Err(message) => return self.faults.push_value(column, &text, message),
             }
         }
-        let meant = |item| match item {
+        let items = items.into_iter().filter_map(|item| match item {
             Value::String(text) => Some(self.meaning_of(column, &text)?.into()),
             other => Some(other),
-        };
-        let items = items.into_iter().filter_map(meant);
+        });
         let items: Vec<Value> = items.filter(|item| !is_empty(item)).collect();
         self.statement
             .read(index, column, self.faults, |field, reader| {
@@ -372,11 +371,10 @@ fn filled_cells<'c>(
     cells: &'c [TableCell],
     columns: &'c [usize],
 ) -> impl Iterator<Item = &'c TableCell> {
-    let is_kept = |cell: &&TableCell| columns.len() == 1 || !cell.is_blank();
     columns
         .iter()
         .filter_map(|at| cells.get(*at))
-        .filter(is_kept)
+        .filter(|cell| columns.len() == 1 || !cell.is_blank())
 }
 
 pub(super) fn is_issn(column: &str) -> bool {

@@ -13,7 +13,7 @@ use super::table_cell::{Container, Notation, TableCell};
 use super::table_row::RowReader;
 use super::words::has_word;
 use crate::import::row_faults::RowFaults;
-use crate::import::rows::{FileRows, ImportRow};
+use crate::import::rows::FileRows;
 use crate::model::Fields;
 use crate::model::fold::{comparable, is_blank};
 use crate::model::message::{Message, message};
@@ -202,12 +202,10 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
     /// Skips the rows so far that have only a name. They are headings, like those below.
     fn skip_first_headings(&mut self) {
         let name = F::table().index_of("name");
-        let has_name = |row: &ImportRow<F>| {
-            let values = &row.edit.statement;
-            !row.edit.is_removal && name.is_some_and(|name| !values.is_null(name))
-        };
         for row in self.rows.rows.split_off(self.earlier) {
-            if row.id.is_none() && has_name(&row) {
+            let values = &row.edit.statement;
+            let has_name = name.is_some_and(|name| !values.is_null(name));
+            if row.id.is_none() && !row.edit.is_removal && has_name {
                 self.rows.warn(Some(row.position.line), IS_HEADING.into());
             } else {
                 self.rows.rows.push(row);

@@ -123,9 +123,11 @@ fn named_candidates(kind: RowKind, columns: &[DraftColumn]) -> Vec<KnownName> {
 /// Returns candidates for columns without headers. A text is the name only if no other column is one of different texts
 /// of several words.
 fn guessed_candidates(kind: RowKind, columns: &[DraftColumn]) -> Vec<KnownName> {
-    let filled = |at: &usize| !columns[*at].cells.is_empty();
-    let mut texts: Vec<usize> = (0..columns.len()).filter(filled).collect();
-    texts.retain(|at| !columns[*at].cells.iter().any(is_data));
+    let mut texts: Vec<usize> = (0..columns.len()).collect();
+    texts.retain(|at| {
+        let cells = &columns[*at].cells;
+        !cells.is_empty() && !cells.iter().any(is_data)
+    });
     if texts.len() > 1 {
         let is_phrase = |text: &str| text.contains(' ') && !is_place(text);
         texts.retain(|at| {
@@ -253,14 +255,13 @@ fn by_precedence(candidates: &[KnownName], columns: &[DraftColumn]) -> Vec<usize
 fn currency_column(columns: &[DraftColumn], near: usize) -> Option<usize> {
     /// Words in the header of such a column.
     const HEADERS: &str = "currency wahrung waehrung devise moneda moeda valuta waluta monnaie";
-    let has_currencies = |at: &usize| {
+    let found = (0..columns.len()).filter(|at| {
         let column = &columns[*at];
         let header = fold(&column.header);
         let is_named = HEADERS.split(' ').any(|word| header.contains(word));
         *at != near
             && !column.cells.is_empty()
             && (column.are_mostly(is_currency) || is_named && !column.are_mostly(has_digit))
-    };
-    let found = (0..columns.len()).filter(has_currencies);
+    });
     found.min_by_key(|at| at.abs_diff(near))
 }

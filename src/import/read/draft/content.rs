@@ -179,8 +179,8 @@ pub(super) fn is_place(text: &str) -> bool {
 
 /// Returns true if a text is a number, perhaps with a sign for percent or a currency.
 fn is_number(text: &str) -> bool {
-    let is_part = |sign: char| sign.is_ascii_digit() || ".,%$€ ".contains(sign);
-    has_digit(text) && text.chars().all(is_part)
+    let mut signs = text.chars();
+    has_digit(text) && signs.all(|sign| sign.is_ascii_digit() || ".,%$€ ".contains(sign))
 }
 
 /// Returns true if a cell is a number, a date, an ISSN or an address. The name of a column is none of these.

@@ -273,12 +273,12 @@ impl<'d> DraftText<'d> {
 
     fn push_ignored(&mut self) {
         let condition = self.assigned.condition.as_ref();
-        let is_ignored = |(at, column): &(usize, &DraftColumn)| {
+        let columns = self.assigned.columns.iter().enumerate();
+        let columns = columns.filter(|(at, column)| {
             let is_used = condition.is_some_and(|(used, _)| used == at)
                 || self.is_export && comparable(&column.name) == "id";
             column.fields.is_empty() && !is_used
-        };
-        let columns = self.assigned.columns.iter().enumerate().filter(is_ignored);
+        });
         let ignored: Vec<_> = columns
             .map(|(_, column)| (&*column.name, why_ignored(column)))
             .collect();
