@@ -240,7 +240,7 @@ fn nothing_goes_wrong_with_a_replica() {
 }
 
 #[test]
-#[ignore = "takes minutes and 4 GB; .ci/run runs it, and `--release` halves the time"]
+#[ignore = "takes a quarter of an hour and 4 GB; run it with --release"]
 fn nothing_goes_wrong_in_the_whole_space() {
     assert_well(
         "two publishers and a replica, one fault",
