@@ -123,7 +123,7 @@ impl ErrorMapper {
         BucketError::Refused(refused)
     }
 
-    /// What else may help if a store with this error cannot be reached.
+    /// Returns more advice about a store that cannot be reached.
     fn connection_advice(&self, text: &str) -> String {
         let roles = match self.has_credentials {
             true => "",

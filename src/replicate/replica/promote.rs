@@ -120,12 +120,16 @@ impl Replica {
         }))
     }
 
-    /// Deletes the entry of the promotion if it is in a gap. Returns whether it was.
+    /// Deletes the entry of the promotion if it is in a gap. Returns whether it was. If a request fails, the entry may stay.
     pub(super) fn leave_gap(&self, slot: u64, hash: Hash) -> Result<bool> {
-        let after = self.log.entry(slot + 1)?;
+        let after = self.log.entry(slot + 1).map_err(|error| match error {
+            ReplicaError::Bucket(error) => ReplicaError::Unsure(error),
+            error => error,
+        })?;
         let is_in_gap = is_in_gap(hash, after.map(|after| Link::of(&after.header)));
         if is_in_gap {
-            self.log.bucket.delete(&layout::log(slot))?;
+            let deleted = self.log.bucket.delete(&layout::log(slot));
+            deleted.map_err(ReplicaError::Unsure)?;
         }
         Ok(is_in_gap)
     }

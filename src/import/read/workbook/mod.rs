@@ -220,7 +220,7 @@ fn is_visible(sheet: &Sheet) -> bool {
 
 /// A sheet whose rows are read.
 pub(in crate::import) struct SheetRows<'a> {
-    /// What contains the cells.
+    /// The kind of the file with the cells.
     pub container: Container,
     name: String,
     cells: SheetCells<'a>,
